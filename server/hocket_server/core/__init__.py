@@ -1,0 +1,1 @@
+"""The schedulers and what they stand on: pure, deterministic, without I/O."""

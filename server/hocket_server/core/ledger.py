@@ -1,0 +1,186 @@
+"""The account of a level's invocations: what was handed out, how its attempts ended, what that has cost.
+
+One logical piece of work is one `Work`, whatever the number of its attempts; its invocation id is its position and so the
+same in each. The ledger counts attempts and budgets, and tells through events what happened. It knows nothing of graphs:
+what an invocation carries is made by the scheduler that owns the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hocket import v1
+from hocket.records import Completed, Delivery, Effects, Failed, GraphPosition, Invocation, Suspended
+from hocket_server.core.retry import Budget, Policy, charge
+from hocket_server.core.scheduler import Decision, Timer
+
+PREVIEWED = 20
+PREVIEW_BYTES = 512
+
+
+@dataclass(slots=True)
+class Work:
+    position: GraphPosition
+    invocation_id: str
+    policy: Policy
+    deliveries: list[Delivery]
+    state: v1.WorkState.ValueType = v1.WORK_STATE_QUEUED
+    attempt: int = 0
+    budget: Budget = field(default_factory=Budget)
+    last_failure: v1.Failure | None = None
+    last_progress: v1.Payload | None = None
+    effects: Effects | None = None
+    retry_time: int = 0
+    continuation: v1.Payload | None = None
+    # Question ids that a suspended work still waits for.
+    waits_for: list[str] = field(default_factory=list)
+
+
+class Ledger:
+    """`outstanding` counts works that are neither done nor suspended: while it is not 0 the boundary has not come."""
+
+    def __init__(self, path: Sequence[str], invoke: Callable[[Work], Invocation]) -> None:
+        self.works: dict[str, Work] = {}
+        self.outstanding = 0
+        self._path = path
+        self._invoke = invoke
+
+    def open(self, work: Work) -> None:
+        self.works[work.invocation_id] = work
+        self.outstanding += 1
+
+    def hand_out(self, work: Work, decision: Decision) -> None:
+        self.begin(work, decision)
+        decision.invocations.append(self._invoke(work))
+
+    def begin(self, work: Work, decision: Decision) -> None:
+        """Count an attempt that the caller carries out itself (a nested run)."""
+        work.attempt += 1
+        work.state = v1.WORK_STATE_RUNNING
+        event = self._event(work, decision)
+        event.invocation_started.node_id = work.position.node_id
+
+    def current(self, invocation_id: str, attempt: int) -> Work | None:
+        """The work whose open attempt this is. A lost attempt stays open until the next one is handed out."""
+        work = self.works.get(invocation_id)
+        if work is None or work.attempt != attempt:
+            return None
+        if work.state in (v1.WORK_STATE_RUNNING, v1.WORK_STATE_ABANDONED):
+            return work
+        is_lost = work.last_failure is not None and work.last_failure.kind == v1.FAILURE_KIND_EXECUTOR_LOST
+        return work if work.state == v1.WORK_STATE_BACKOFF and is_lost else None
+
+    def complete(self, work: Work, record: Completed, effects: Effects, decision: Decision) -> None:
+        work.state = v1.WORK_STATE_DONE
+        work.effects = effects
+        self.outstanding -= 1
+        completed = self._event(work, decision).invocation_completed
+        completed.node_id = work.position.node_id
+        if effects.messages:
+            completed.message_count = len(effects.messages)
+            for message in effects.messages[:PREVIEWED]:
+                shown = completed.messages.add()
+                if message.target_node_id:
+                    shown.target_node_id = message.target_node_id
+                put_preview(message.payload, shown.payload)
+        if effects.outputs:
+            completed.output_count = len(effects.outputs)
+            for output in effects.outputs[:PREVIEWED]:
+                put_preview(output, completed.outputs.add())
+        _put_usage(record.usage, completed.usage)
+
+    def suspend(self, work: Work, suspended: Suspended, question_ids: Sequence[str], decision: Decision) -> None:
+        work.continuation = suspended.continuation
+        work.waits_for = list(question_ids)
+        event = self._event(work, decision).invocation_suspended
+        event.node_id = work.position.node_id
+        event.question_ids.extend(question_ids)
+        self.set_aside(work)
+
+    def set_aside(self, work: Work) -> None:
+        """The work waits outside the superstep, which can close without it."""
+        work.state = v1.WORK_STATE_SUSPENDED
+        del self.works[work.invocation_id]
+        self.outstanding -= 1
+
+    def fail(self, work: Work, record: Failed, decision: Decision) -> bool:
+        """Charge a failure; whether another attempt follows. One of an abandoned work is its end."""
+        work.last_failure = record.failure
+        work.last_progress = record.last_progress or work.last_progress
+        is_abandoned = work.state == v1.WORK_STATE_ABANDONED
+        delay = None if is_abandoned else charge(work.policy, work.budget, record)
+        failed = self._event(work, decision).invocation_failed
+        failed.node_id = work.position.node_id
+        failed.failure.CopyFrom(record.failure)
+        failed.will_retry = delay is not None
+        if delay is None:
+            work.state = v1.WORK_STATE_FAILED
+            self.outstanding -= 1
+            return False
+        if delay == 0:
+            self.hand_out(work, decision)
+            return True
+        work.state = v1.WORK_STATE_BACKOFF
+        work.retry_time = record.time + delay
+        decision.timers.append(self.timer(work))
+        return True
+
+    def timer(self, work: Work) -> Timer:
+        return Timer(v1.TIMER_KIND_RETRY, work.invocation_id, work.retry_time)
+
+    def retry(self, work: Work, decision: Decision) -> None:
+        """The retry timer fired; nothing to do when the lost attempt came back meanwhile."""
+        if work.state == v1.WORK_STATE_BACKOFF:
+            self.hand_out(work, decision)
+
+    def abandon(self, work: Work, decision: Decision) -> None:
+        """Not wanted any more: what runs is told and its end awaited, what only waits leaves the count."""
+        if work.state == v1.WORK_STATE_RUNNING:
+            work.state = v1.WORK_STATE_ABANDONED
+            decision.abandoned.append(work.invocation_id)
+        elif work.state in (v1.WORK_STATE_BACKOFF, v1.WORK_STATE_QUEUED):
+            work.state = v1.WORK_STATE_FAILED
+            self.outstanding -= 1
+
+    def renew(self, work: Work) -> None:
+        """In the count with fresh budgets, for a run that goes on; attempt numbers go on too (G32)."""
+        if work.state == v1.WORK_STATE_FAILED:
+            self.outstanding += 1
+        work.budget = Budget()
+        work.state = v1.WORK_STATE_QUEUED
+
+    def in_flight(self) -> list[tuple[str, int]]:
+        open_states = (v1.WORK_STATE_RUNNING, v1.WORK_STATE_ABANDONED)
+        return [(work.invocation_id, work.attempt) for work in self.works.values() if work.state in open_states]
+
+    def _event(self, work: Work, decision: Decision) -> v1.Event:
+        event = v1.Event(invocation_id=work.invocation_id, attempt=work.attempt)
+        if self._path:
+            event.path.extend(self._path)
+        decision.events.append(event)
+        return event
+
+
+def put_preview(payload: v1.Payload, out: v1.Preview) -> None:
+    out.type = payload.type
+    match payload.WhichOneof("value"):
+        case "blob":
+            out.size_bytes, out.truncated = payload.blob.size_bytes, True
+        case "data":
+            data = payload.data
+            out.size_bytes = len(data)
+            if payload.content_type:
+                out.truncated = True
+            elif len(data) <= PREVIEW_BYTES:
+                out.text = data.decode(errors="replace")
+            else:
+                # The cut may fall inside a code point; what is left of it is dropped.
+                out.text, out.truncated = data[:PREVIEW_BYTES].decode(errors="ignore"), True
+        case None:
+            out.text = "null"
+
+
+def _put_usage(usage: Mapping[str, int], out: Mapping[str, int]) -> None:
+    for unit, amount in usage.items():
+        out[unit] = amount  # type: ignore[index]  # protobuf's scalar map

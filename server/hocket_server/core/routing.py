@@ -1,0 +1,254 @@
+"""Who gets a message. Given the messages of a superstep in order, the deliveries of the next one.
+
+A `Plan` is begun at each boundary on the state just committed, the senders' own writes included (G7), and filled in the
+order of senders' positions, so the order of deliveries is that order (G8). What joins hold back is copied before it is
+changed: a superstep that fails leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hocket import v1
+from hocket.errors import HocketError
+from hocket.records import Delivery, Message
+from hocket_server.core.expressions import Expression, ExpressionError, compile_condition, compile_selection
+from hocket_server.core.scheduler import Hooks
+from hocket_server.core.topology import Group, Node, Topology, reaching
+
+FUNCTION_PREFIX = "function:"
+
+
+class ConditionError(HocketError):
+    """A condition, case or selection erred or gave what its place cannot use. The message names the edge group."""
+
+    reason = v1.ERROR_REASON_ARGUMENT_INVALID
+
+
+@dataclass(slots=True)
+class Buffer:
+    """What a join holds back: messages by source index. `fired`: it has fired in this run."""
+
+    messages: dict[int, list[Message]] = field(default_factory=dict)
+    fired: bool = False
+
+    def copy(self) -> Buffer:
+        return Buffer({source: list(messages) for source, messages in self.messages.items()}, self.fired)
+
+
+class View:
+    """What expressions see of a boundary: the committed state, decoded once and only when one of them reads it."""
+
+    def __init__(self, hooks: Hooks, state: Mapping[str, v1.Payload], superstep: int) -> None:
+        self.hooks = hooks
+        self.superstep = superstep
+        self._state = state
+
+    @cached_property
+    def state(self) -> dict[str, object]:
+        return {key: self.hooks.plain(value) for key, value in self._state.items()}
+
+
+class Plan:
+    """The deliveries of the next superstep, by target index, in the making."""
+
+    def __init__(self, topology: Topology, view: View, buffers: Mapping[int, Buffer]) -> None:
+        self.deliveries: dict[int, list[Delivery]] = {}
+        self.buffers = dict(buffers)
+        self._topology = topology
+        self._view = view
+        self._touched: set[int] = set()
+        # Where the next message of an edge group to a target is added, by the two indexes.
+        self._open: dict[tuple[int, int], Delivery] = {}
+
+    def route(self, message: Message, source: Node) -> v1.DropReason.ValueType:
+        """Take a message of `source` along its edge groups. UNSPECIFIED when somebody gets it, else why nobody does."""
+        has_edge = is_handled = reached = False
+        for group in source.groups:
+            if message.target_node_id and all(node.id != message.target_node_id for node in group.targets):
+                continue
+            has_edge = True
+            if group.kind == "fan_in":
+                if group.targets[0].takes_joined(message.payload):
+                    is_handled = reached = True
+                    self._hold(group, source, message)
+                continue
+            for target in self._chosen(group, message):
+                if message.target_node_id and target.id != message.target_node_id:
+                    continue
+                if target.takes(message.payload):
+                    reached = True
+                    self.deliver(target, message, group)
+            is_handled = is_handled or reached or any(node.takes(message.payload) for node in group.targets)
+        if reached:
+            return v1.DROP_REASON_UNSPECIFIED
+        if not has_edge:
+            return v1.DROP_REASON_NO_EDGE
+        return v1.DROP_REASON_CONDITION_FALSE if is_handled else v1.DROP_REASON_NO_HANDLER
+
+    def deliver(self, target: Node, message: Message, group: Group | None = None) -> None:
+        key = (group.index if group else -1, target.index)
+        delivery = self._open.get(key)
+        if delivery is None:
+            delivery = self._open[key] = Delivery([], group.id if group else "")
+            self.deliveries.setdefault(target.index, []).append(delivery)
+        delivery.messages.append(message)
+
+    def _chosen(self, group: Group, message: Message) -> Iterable[Node]:
+        match group.kind:
+            case "single":
+                condition = group.conditions[0]
+                return group.targets if not condition or self._holds(condition, group, message) else ()
+            case "switch_case":
+                for condition, target in zip(group.conditions, group.targets, strict=False):
+                    if self._holds(condition, group, message):
+                        return (target,)
+                return (group.targets[-1],)
+            case "multi_selection":
+                return self._selected(group, message)
+            case _:
+                return group.targets
+
+    def _holds(self, condition: str, group: Group, message: Message) -> bool:
+        if condition.startswith(FUNCTION_PREFIX):
+            value = self._call(condition, group, message.payload)
+        else:
+            value = self._evaluate(compile_condition(condition), group, message)
+        if not isinstance(value, bool):
+            raise ConditionError(
+                f"condition {condition!r} of edge group {group.id!r} gave {value!r}; a condition gives true or false"
+            )
+        return value
+
+    def _selected(self, group: Group, message: Message) -> list[Node]:
+        targets = [node.id for node in group.targets]
+        if group.selection.startswith(FUNCTION_PREFIX):
+            value = self._call(group.selection, group, message.payload, targets)
+        else:
+            value = self._evaluate(compile_selection(group.selection), group, message, targets=targets)
+        if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+            raise ConditionError(
+                f"selection {group.selection!r} of edge group {group.id!r} gave {value!r}; a selection gives a list of node ids"
+            )
+        if unknown := [each for each in value if each not in targets]:
+            raise ConditionError(
+                f"selection of edge group {group.id!r} named {unknown[0]!r}; its targets are {', '.join(targets)}"
+            )
+        # In the group's order, each once, whatever order the selection gave.
+        return [node for node in group.targets if node.id in value]
+
+    def _call(self, name: str, group: Group, *arguments: object) -> object:
+        function = self._view.hooks.functions.get(name.removeprefix(FUNCTION_PREFIX))
+        if function is None:
+            known = ", ".join(sorted(self._view.hooks.functions)) or "none"
+            raise ConditionError(
+                f"edge group {group.id!r} names the function {name!r}, which this process does not have; known: {known}"
+            )
+        try:
+            return function(*arguments)
+        except Exception as error:
+            raise ConditionError(
+                f"{name!r} of edge group {group.id!r} raised {type(error).__name__}: {error}"
+            ) from error
+
+    def _evaluate(self, expression: Expression, group: Group, message: Message, **more: object) -> object:
+        wanted = expression.variables
+        values = dict(more)
+        if "message" in wanted:
+            values["message"] = self._view.hooks.plain(message.payload)
+        if "message_type" in wanted:
+            values["message_type"] = message.payload.type
+        if "source" in wanted:
+            values["source"] = message.source_node_id
+        if "state" in wanted:
+            values["state"] = self._view.state
+        if "superstep" in wanted:
+            values["superstep"] = self._view.superstep
+        try:
+            return expression.evaluate(values)
+        except ExpressionError as error:
+            raise ConditionError(f"edge group {group.id!r}: {error}") from error
+
+    def _hold(self, join: Group, source: Node, message: Message) -> None:
+        self._writable(join).messages.setdefault(source.index, []).append(message)
+
+    def _writable(self, join: Group) -> Buffer:
+        if join.index not in self._touched:
+            before = self.buffers.get(join.index)
+            self.buffers[join.index] = before.copy() if before else Buffer()
+            self._touched.add(join.index)
+        return self.buffers[join.index]
+
+    def fire(self, busy: int, reach: Callable[[Group, Node], int]) -> None:
+        """Let every join that is ready deliver its list, by position (G17 to G19).
+
+        `busy` is the bit set of nodes that may still send though nothing is delivered to them: those with an open question
+        or a waiting nested run. A join that still holds messages may fire later, so its target counts as busy for the
+        others, unless nothing else is left to happen: then the first one goes.
+        """
+        holding = [join for join in self._topology.joins if self._holds_messages(join)]
+        for join in holding:
+            if join.policy != v1.JOIN_POLICY_REACHABLE and self._is_complete(join):
+                self._release(join)
+        waiting = [join for join in holding if join.policy == v1.JOIN_POLICY_REACHABLE]
+        while waiting:
+            fired = self._first_settled(waiting, busy, reach)
+            if fired is None:
+                return
+            waiting.remove(fired)
+            self._release(fired)
+
+    def _first_settled(self, waiting: list[Group], busy: int, reach: Callable[[Group, Node], int]) -> Group | None:
+        for target in self.deliveries:
+            busy |= 1 << target
+        for join in waiting:
+            active = busy
+            for other in self._topology.joins:
+                if other is not join and self._holds_messages(other):
+                    active |= 1 << other.targets[0].index
+            if self._is_settled(join, active, reach):
+                return join
+        if busy:
+            return None
+        return waiting[0]
+
+    def _is_settled(self, join: Group, active: int, reach: Callable[[Group, Node], int]) -> bool:
+        held = self.buffers[join.index].messages
+        return not any(source.index not in held and reach(join, source) & active for source in join.sources)
+
+    def _is_complete(self, join: Group) -> bool:
+        count = len(self.buffers[join.index].messages)
+        match join.policy:
+            case v1.JOIN_POLICY_ANY:
+                return True
+            case v1.JOIN_POLICY_QUORUM:
+                return count >= join.quorum
+            case _:
+                return count == len(join.sources)
+
+    def _holds_messages(self, join: Group) -> bool:
+        buffer = self.buffers.get(join.index)
+        return buffer is not None and bool(buffer.messages)
+
+    def _release(self, join: Group) -> None:
+        """One list: each source's messages in order of sending, sources in declared order."""
+        held = self._writable(join)
+        messages = [message for source in join.sources for message in held.messages.get(source.index, ())]
+        self.buffers[join.index] = Buffer(fired=True)
+        target = join.targets[0]
+        self.deliveries.setdefault(target.index, []).append(Delivery(messages, join.id, joined=True))
+
+
+def compile_reach(topology: Topology) -> Callable[[Group, Node], int]:
+    """`reaching`, worked out once for each join and source of a topology."""
+    known: dict[tuple[int, int], int] = {}
+
+    def reach(join: Group, source: Node) -> int:
+        key = (join.index, source.index)
+        if key not in known:
+            known[key] = reaching(topology, join, source)
+        return known[key]
+
+    return reach

@@ -1,0 +1,262 @@
+"""Drives one run: takes what the world says, asks the scheduler, makes it durable, then acts on it. In this order, always:
+step, commit, ring, answer who asked, abandon, dispatch, arm timers. All inputs that are queued share a commit.
+
+A driver is carried by one task at a time, its carrier. With a single invocation to dispatch and none in flight, the carrier
+runs that attempt itself: a chain of nodes then costs no task, no wait and no wake-up. When an input comes in the meantime
+(an answer, a cancellation, a fence), another carrier takes the driver over, and the first is left with its attempt, whose
+end it delivers like any other. A run that waits for people has no carrier at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from hocket import v1
+from hocket.errors import HocketError
+from hocket.records import Completed, Effects, Failed, Input, Invocation
+from hocket.wire import SECOND, put_time
+from hocket_server.core.run import TERMINAL, RunScheduler
+from hocket_server.core.scheduler import Decision, Timer
+from hocket_server.runtime.clock import Clock
+from hocket_server.runtime.dispatcher import Dispatcher
+from hocket_server.runtime.feed import Feed
+from hocket_server.store.protocol import Entry, Store
+
+# A snapshot is taken when replaying the inputs since the last one would cost more than it: after so many boundaries, or
+# when so many messages were journaled.
+BOUNDARIES_PER_SNAPSHOT = 32
+MESSAGES_PER_SNAPSHOT = 20_000
+# How many attempts a carrier runs by itself before it lets others have the loop.
+TURNS_PER_YIELD = 32
+
+
+class Driver:
+    """`park` is called when the driver has nothing to do and nothing in flight: the run has ended, or waits for answers.
+    `arm` sets a timer that comes back through `deliver`."""
+
+    def __init__(
+        self,
+        run_id: str,
+        scheduler: RunScheduler,
+        store: Store,
+        dispatcher: Dispatcher,
+        feed: Feed,
+        clock: Clock,
+        *,
+        sequence: int = 0,
+        arm: Callable[[str, Timer], None],
+        park: Callable[[Driver], None],
+    ) -> None:
+        self.run_id = run_id
+        self.scheduler = scheduler
+        self._store = store
+        self._dispatcher = dispatcher
+        self._feed = feed
+        self._clock = clock
+        self._sequence = sequence
+        self._arm = arm
+        self._park = park
+        self._inbox: deque[tuple[Input, asyncio.Future[None] | None]] = deque()
+        self._carrier: asyncio.Task[None] | None = None
+        self._is_lent = False
+        self._wake: asyncio.Future[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._in_flight = 0
+        self._boundaries = 0
+        self._messages = 0
+        self._grace: float | None = None
+        self._parked = asyncio.Event()
+        self.failure: BaseException | None = None
+
+    def deliver(self, record: Input, reply: asyncio.Future[None] | None = None, *, grace: float | None = None) -> None:
+        """Take an input. `reply` is done when the input is durable, or has the error it was refused with."""
+        if grace is not None:
+            self._grace = grace
+        self._inbox.append((record, reply))
+        if self._wake is not None:
+            if not self._wake.done():
+                self._wake.set_result(None)
+        elif self._carrier is None or self._is_lent:
+            self._is_lent = False
+            self._carry_on()
+
+    def _carry_on(self) -> None:
+        carrier = asyncio.get_running_loop().create_task(self._carry(), name=f"hocket-run-{self.run_id}")
+        self._carrier = carrier
+        self._tasks.add(carrier)
+        carrier.add_done_callback(self._carried)
+
+    def _carried(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task is self._carrier:
+            self._carrier = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._break(error)
+
+    def _break(self, error: BaseException) -> None:
+        """The driver itself failed: nobody may wait for ever. What is in the store stays as it is."""
+        self.failure = error
+        while self._inbox:
+            _, reply = self._inbox.popleft()
+            if reply is not None and not reply.done():
+                reply.set_exception(error)
+        self._put_aside()
+
+    def _put_aside(self) -> None:
+        self._park(self)
+        self._parked.set()
+
+    async def settled(self) -> None:
+        """Return when the run has ended or waits for people. Raises what broke the driver."""
+        await self._parked.wait()
+        if self.failure is not None:
+            raise self.failure
+
+    async def _carry(self) -> None:
+        me = asyncio.current_task()
+        turns = 0
+        while True:
+            alone: Invocation | None = None
+            if self._inbox:
+                alone = await self._turn()
+            if alone is not None:
+                self._is_lent = True
+                ended = await self._dispatcher.attempt(alone, self._fenced, self._sign)
+                if self._carrier is not me:
+                    if ended is not None:
+                        self._ended(ended)
+                    return
+                self._is_lent = False
+                if ended is not None:
+                    self._in_flight -= 1
+                    self._inbox.append((ended, None))
+                turns += 1
+                if turns % TURNS_PER_YIELD == 0:
+                    await asyncio.sleep(0)
+            elif self._inbox:
+                continue
+            elif self._in_flight:
+                self._wake = asyncio.get_running_loop().create_future()
+                try:
+                    await self._wake
+                finally:
+                    self._wake = None
+            else:
+                self._carrier = None
+                self._put_aside()
+                return
+
+    async def _turn(self) -> Invocation | None:
+        """One pass over what is queued; the one invocation that the carrier should run itself, if there is just one."""
+        entries: list[Entry] = []
+        decisions: list[Decision] = []
+        replies: list[asyncio.Future[None]] = []
+        inbox, scheduler = self._inbox, self.scheduler
+        now = self._clock.now()
+        while inbox:
+            record, reply = inbox.popleft()
+            record.time = now
+            if isinstance(record, Failed):
+                record.jitter = self._clock.jitter()
+            try:
+                decision = scheduler.step(record)
+            except HocketError as error:
+                if reply is None:
+                    raise
+                if not reply.done():
+                    reply.set_exception(error)
+                continue
+            if reply is not None:
+                replies.append(reply)
+            for event in decision.events:
+                self._sequence += 1
+                event.run_id = self.run_id
+                event.sequence = self._sequence
+                stamp = event.time
+                stamp.seconds, stamp.nanos = divmod(now, SECOND)
+            snapshot = None
+            if decision.checkpoint_id:
+                snapshot = self._snapshot(record)
+            decisions.append(decision)
+            entries.append(Entry(record, decision.events, decision.checkpoint_id, snapshot))
+        if entries:
+            await self._store.commit(self.run_id, entries, scheduler.state)
+            self._feed.ring(self.run_id)
+        for done in replies:
+            if not done.done():
+                done.set_result(None)
+        return self._act(decisions)
+
+    def _snapshot(self, record: Input) -> v1.Snapshot | None:
+        self._boundaries += 1
+        if isinstance(record, Completed) and isinstance(record.outcome, Effects):
+            self._messages += len(record.outcome.messages)
+        if self._boundaries < BOUNDARIES_PER_SNAPSHOT and self._messages < MESSAGES_PER_SNAPSHOT:
+            return None
+        self._boundaries = self._messages = 0
+        return self.scheduler.snapshot()
+
+    def _act(self, decisions: list[Decision]) -> Invocation | None:
+        invocations: list[Invocation] = []
+        for decision in decisions:
+            for invocation_id in decision.abandoned:
+                self._dispatcher.cancel(invocation_id, self._grace)
+            invocations.extend(decision.invocations)
+            for timer in decision.timers:
+                self._arm(self.run_id, timer)
+        if not invocations:
+            return None
+        is_alone = len(invocations) == 1 and not self._in_flight and not self._inbox
+        self._in_flight += len(invocations)
+        if is_alone:
+            return invocations[0]
+        create_task = asyncio.get_running_loop().create_task
+        for invocation in invocations:
+            task = create_task(self._attempt(invocation))
+            self._tasks.add(task)
+            task.add_done_callback(self._attempted)
+        return None
+
+    async def _attempt(self, invocation: Invocation) -> None:
+        ended = await self._dispatcher.attempt(invocation, self._fenced, self._sign)
+        if ended is not None:
+            self._ended(ended)
+
+    def _attempted(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._break(error)
+
+    def _ended(self, ended: Completed | Failed) -> None:
+        self._in_flight -= 1
+        self.deliver(ended)
+
+    def _fenced(self, ended: Completed | Failed) -> None:
+        self._ended(ended)
+
+    def _sign(self, invocation: Invocation, sign: v1.Progress | v1.LiveEvent) -> None:
+        event = v1.Event(
+            run_id=self.run_id,
+            invocation_id=invocation.invocation_id,
+            attempt=invocation.attempt,
+            path=invocation.path,
+        )
+        put_time(self._clock.now(), event.time)
+        if isinstance(sign, v1.Progress):
+            event.progress.CopyFrom(sign)
+        else:
+            event.live.CopyFrom(sign)
+        self._feed.live(event)
+
+    @property
+    def is_over(self) -> bool:
+        return self.scheduler.state in TERMINAL
+
+    async def close(self) -> None:
+        """Stop at once; what is in flight is cancelled and awaited, and ends as lost when the run is loaded again."""
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

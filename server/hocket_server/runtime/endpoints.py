@@ -1,0 +1,28 @@
+"""Endpoints: what takes an invocation and gives back how it ended."""
+
+from typing import Protocol
+
+from hocket.context import Live
+from hocket.host import Host
+from hocket.records import Completed, Failed, Invocation
+
+
+class Endpoint(Protocol):
+    """`execute` carries out one attempt. Cancelling it cancels the attempt; it ends when the handler has ended."""
+
+    def offers(self, executor_type: str) -> bool: ...
+
+    async def execute(self, invocation: Invocation, live: Live) -> Completed | Failed: ...
+
+
+class LocalEndpoint:
+    """Executors of this process."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def offers(self, executor_type: str) -> bool:
+        return executor_type in self._host.executors
+
+    async def execute(self, invocation: Invocation, live: Live) -> Completed | Failed:
+        return await self._host.handle(invocation, live)

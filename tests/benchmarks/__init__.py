@@ -1,0 +1,1 @@
+"""Hocket beside its peers: `python -m tests.benchmarks`. See docs/benchmarks.md."""
