@@ -43,7 +43,7 @@ class Settled:
     """A run that has ended or waits for people. `error` is the exception behind its failure, where there was one."""
 
     run: v1.Run
-    events: list[v1.Event]
+    log: list[bytes]
     state: Mapping[str, v1.Payload]
     error: BaseException | None
 
@@ -60,9 +60,10 @@ class Embedded:
         max_threads: int = 32,
         max_inline_bytes: int = 256 * 1024,
         allow_nonfinite: bool = False,
+        keep_ended: int = 1_000,
         clock: Clock | None = None,
     ) -> None:
-        self._store = _open_store(store_url)
+        self._store = _open_store(store_url, keep_ended)
         self._clock = clock or SystemClock()
         self._tracer = tracer
         self._grace = grace
@@ -71,7 +72,7 @@ class Embedded:
         self._allow_nonfinite = allow_nonfinite
         self._hosts: WeakKeyDictionary[Runnable, tuple[Host, Program]] = WeakKeyDictionary()
         self.feed = Feed(self._store)
-        self.runs = Runs(self._store, self.feed, self._clock, tracer=tracer)
+        self.runs = Runs(self._store, self.feed, self._clock, tracer=tracer, keeps_reports=True)
 
     def codec(self, runnable: Runnable) -> Codec:
         return self._hosted(runnable)[0].codec
@@ -144,14 +145,12 @@ class Embedded:
 
     async def settle(self, driver: Driver, runnable: Runnable | None = None) -> Settled:
         """Wait for the run to end or to wait for people."""
-        await driver.settled()
-        run = await self._store.run(driver.run_id)
-        events = await self._store.events(driver.run_id, max(0, run.last_sequence - MAX_EVENTS), MAX_EVENTS)
+        driver = await self.runs.settled(driver)
+        report = driver.report or await driver.read_report()
         error = None
-        if runnable is not None:
-            host = self._hosted(runnable)[0]
-            error = host.take_error(driver.run_id, _failed_invocation(events))
-        return Settled(run, events, driver.scheduler.shared_state, error)
+        if runnable is not None and (host := self._hosted(runnable)[0]).errors:
+            error = host.take_error(driver.run_id, _failed_invocation(report.log))
+        return Settled(report.run, report.log, driver.scheduler.shared_state, error)
 
     def watch(self, run_id: str, after: int = 0) -> AsyncIterator[list[v1.Event]]:
         return self.feed.watch(run_id, after)
@@ -169,9 +168,9 @@ class Embedded:
 MAX_EVENTS = 10_000
 
 
-def _open_store(url: str) -> Store:
+def _open_store(url: str, keep_ended: int) -> Store:
     if url in ("memory:", "memory://"):
-        return MemoryStore(max_events=MAX_EVENTS)
+        return MemoryStore(max_events=MAX_EVENTS, max_ended=keep_ended)
     raise ValueError(f"store_url {url!r} is not known; use 'memory:'")
 
 
@@ -184,11 +183,10 @@ def _decoding(codec: Codec, function: Callable[..., Any]) -> Callable[..., objec
     return call
 
 
-def _failed_invocation(events: Sequence[v1.Event]) -> str:
+def _failed_invocation(log: Sequence[bytes]) -> str:
     """Whose failure ended the run: the last that is not retried and is no cancelled sibling."""
-    for event in reversed(events):
-        failed = event.invocation_failed
-        if event.HasField("invocation_failed") and not failed.will_retry:
-            if failed.failure.kind != v1.FAILURE_KIND_CANCELLED:
+    for event in map(v1.Event.FromString, reversed(log)):
+        if event.HasField("invocation_failed") and not event.invocation_failed.will_retry:
+            if event.invocation_failed.failure.kind != v1.FAILURE_KIND_CANCELLED:
                 return event.invocation_id
     return ""

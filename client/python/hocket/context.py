@@ -58,6 +58,20 @@ class Declared:
         return payload.type in names or "*" in names or any(name in names for name in payload.supertypes)
 
 
+class Handling:
+    """The handler that is being called: what it declares, and its name for errors."""
+
+    __slots__ = ("messages", "outputs", "place")
+
+    def __init__(self, place: str, messages: Sequence[Any], outputs: Sequence[Any]) -> None:
+        self.place = place
+        self.messages = Declared(messages)
+        self.outputs = Declared(outputs)
+
+
+NOTHING = Handling("no handler", (), ())
+
+
 class WorkflowContext(Generic[OutT, WorkflowOutT]):
     """`OutT` is what the handler sends to other nodes, `WorkflowOutT` what it yields as an output of the run."""
 
@@ -66,53 +80,70 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         "_asked",
         "_cancelled",
         "_codec",
+        "_events",
+        "_handoff",
+        "_handling",
         "_invocation",
         "_live",
         "_messages",
         "_outputs",
-        "_place",
-        "_private",
+        "_private_write",
+        "_questions",
         "_sources",
         "_writes",
-        "effects",
     )
 
     def __init__(self, invocation: Invocation, codec: Codec, live: Live) -> None:
-        self.effects = Effects()
         self._invocation = invocation
         self._codec = codec
         self._live = live
-        self._writes: dict[str, v1.Payload | None] = {}
-        self._private = invocation.private_state
-        self._answers: Mapping[str, v1.Payload] = {}
+        self._messages: list[Message] = []
+        self._outputs: list[v1.Payload] = []
+        self._writes: list[StateWrite] | None = None
+        self._questions: list[v1.Question] | None = None
+        self._events: list[v1.CustomEvent] | None = None
+        self._handoff: v1.Handoff | None = None
+        self._private_write: v1.Payload | None = None
+        self._answers: Mapping[str, v1.Payload] | None = None
         self._asked = 0
         self._cancelled = False
-        # Of the handler that runs now; set by the host for each call.
-        self._messages = self._outputs = Declared(())
+        # What is being handled, and who sent it; set by the host for each call.
+        self._handling = NOTHING
         self._sources: Sequence[str] = ()
-        self._place = ""
+
+    def effects(self) -> Effects:
+        """All that it did, for the host."""
+        return Effects(
+            self._messages,
+            self._outputs,
+            self._writes or (),
+            self._questions or (),
+            self._events or (),
+            self._handoff,
+            self._private_write,
+        )
 
     # What it does.
 
     def send_message(self, message: OutT, target_id: str | None = None) -> Done:
         """Send along every outgoing edge that takes it, or along the edge to `target_id` only. Delivered in the next
         superstep. Raises PayloadError for a value that cannot travel, EffectError for a type that is not declared."""
-        payload = self._codec.encode(message, self._messages.annotations)
-        if not self._messages.covers(payload):
-            raise EffectError(self._undeclared("sent", payload, self._messages))
-        invocation_id = self._invocation.invocation_id
-        messages = self.effects.messages
-        messages.append(
-            Message(f"{invocation_id}/{len(messages) + 1}", _node_id(self._invocation), payload, target_id or "")
-        )
+        declared = self._handling.messages
+        payload = self._codec.encode(message, declared.annotations)
+        if not declared.covers(payload):
+            raise EffectError(self._undeclared("sent", payload, declared))
+        messages, invocation = self._messages, self._invocation
+        message_id = f"{invocation.invocation_id}/{len(messages) + 1}"
+        messages.append(Message(message_id, _node_id(invocation), payload, target_id or ""))
         return _DONE
 
     def yield_output(self, value: WorkflowOutT) -> Done:
         """Yield an output of the run. Raises as `send_message` does."""
-        payload = self._codec.encode(value, self._outputs.annotations)
-        if not self._outputs.covers(payload):
-            raise EffectError(self._undeclared("yielded", payload, self._outputs))
-        self.effects.outputs.append(payload)
+        declared = self._handling.outputs
+        payload = self._codec.encode(value, declared.annotations)
+        if not declared.covers(payload):
+            raise EffectError(self._undeclared("yielded", payload, declared))
+        self._outputs.append(payload)
         return _DONE
 
     def set_state(self, key: str, value: object) -> Done:
@@ -126,7 +157,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
 
     def set_private(self, value: object) -> Done:
         """Replace the node's own state, which lasts for the run and which no other node sees."""
-        self._private = self.effects.private_state = self._codec.encode(value)
+        self._private_write = self._codec.encode(value)
         return _DONE
 
     def request_info(
@@ -141,10 +172,12 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         """Ask a person or another system. The answer comes to the `@response_handler` for these types, when it comes;
         other branches go on. `request_id` is unique in this invocation. At `expires_in` (seconds) `default` is taken
         for the answer; with None the run fails."""
-        key = request_id or str(len(self.effects.questions) + 1)
-        if any(question.question_id == key for question in self.effects.questions):
-            raise EffectError(f"{self._place} asked two questions under the request_id {key!r}; give each its own")
-        self.effects.questions.append(self._question(key, data, response_type, expires_in, default))
+        questions = self._questions = self._questions or []
+        key = request_id or str(len(questions) + 1)
+        if any(question.question_id == key for question in questions):
+            place = self._handling.place
+            raise EffectError(f"{place} asked two questions under the request_id {key!r}; give each its own")
+        questions.append(self._question(key, data, response_type, expires_in, default))
         return _DONE
 
     def ask(
@@ -159,7 +192,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         that stopped. Code before an `ask` runs again and must ask in the same order."""
         self._asked += 1
         key = str(self._asked)
-        answer = self._answers.get(f"{self._invocation.invocation_id}/{key}")
+        answer = self._answers.get(f"{self._invocation.invocation_id}/{key}") if self._answers else None
         if answer is None:
             raise Suspension(Suspended([self._question(key, data, response_type, expires_in, default)]))
         value: T = self._codec.decode(answer, response_type)
@@ -167,18 +200,19 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
 
     def hand_off(self, target_id: str, task: str = "", payload: object = None) -> Done:
         """Pass control on to a node declared in `handoffs`. It is given `payload`, or the words of `task`."""
-        if self.effects.handoff is not None:
-            first = self.effects.handoff.target_node_id
-            raise EffectError(f"{self._place} handed off to {first!r} already; an invocation hands off once")
+        if self._handoff is not None:
+            first = self._handoff.target_node_id
+            raise EffectError(f"{self._handling.place} handed off to {first!r} already; an invocation hands off once")
         handoff = v1.Handoff(target_node_id=target_id, task=task, mode=v1.HANDOFF_MODE_TRANSFER)
         if payload is not None:
             handoff.payload.CopyFrom(self._codec.encode(payload))
-        self.effects.handoff = handoff
+        self._handoff = handoff
         return _DONE
 
     def add_event(self, name: str, data: object = None) -> Done:
         """A custom event in the log, committed with the superstep."""
-        self.effects.events.append(v1.CustomEvent(name=name, data=self._codec.encode(data)))
+        self._events = self._events or []
+        self._events.append(v1.CustomEvent(name=name, data=self._codec.encode(data)))
         return _DONE
 
     def report(self, fraction: float | None = None, **details: object) -> Done:
@@ -197,15 +231,17 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         merge, sum) gives the committed value: writes to it are contributions."""
         reads = self._invocation.state_reads
         if reads and key not in reads:
-            raise EffectError(f"{self._place} read state key {key!r}; its state_reads are {', '.join(reads)}")
-        if key in self._writes and key not in self._invocation.contributed_keys:
-            payload = self._writes[key]
-        else:
-            payload = self._invocation.state.get(key)
+            raise EffectError(f"{self._handling.place} read state key {key!r}; its state_reads are {', '.join(reads)}")
+        payload = self._invocation.state.get(key)
+        if self._writes is not None and key not in self._invocation.contributed_keys:
+            for write in self._writes:
+                if write.key == key:
+                    payload = write.value
         return default if payload is None else self._codec.decode(payload)
 
     def get_private(self, default: Any = None) -> Any:
-        return default if self._private is None else self._codec.decode(self._private)
+        private = self._private_write or self._invocation.private_state
+        return default if private is None else self._codec.decode(private)
 
     @property
     def config(self) -> Any:
@@ -258,8 +294,8 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
 
     def _write(self, key: str, value: v1.Payload | None) -> None:
         self._codec.encode(key)  # a key is text that must travel
-        self._writes[key] = value
-        self.effects.state_writes.append(StateWrite(key, value))
+        self._writes = self._writes or []
+        self._writes.append(StateWrite(key, value))
 
     def _question(
         self, key: str, data: object, response_type: object, expires_in: float | timedelta | None, default: object
@@ -279,7 +315,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
 
     def _undeclared(self, verb: str, payload: v1.Payload, declared: Declared) -> str:
         known = ", ".join(sorted(declared.names)) or "nothing"
-        return f"{self._place} {verb} {payload.type!r}, which it does not declare; declared: {known}"
+        return f"{self._handling.place} {verb} {payload.type!r}, which it does not declare; declared: {known}"
 
 
 def _node_id(invocation: Invocation) -> str:

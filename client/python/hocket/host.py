@@ -11,10 +11,10 @@ import contextvars
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from hocket import v1
-from hocket.context import Declared, Live, Suspension, WorkflowContext
+from hocket.context import Handling, Live, Suspension, WorkflowContext
 from hocket.errors import EffectError, PayloadError, error_name
 from hocket.payload import Codec
 from hocket.records import Completed, Delivery, Failed, Invocation, Message
@@ -43,6 +43,9 @@ class Handler(Protocol):
     def takes_context(self) -> bool: ...
 
 
+_Call: TypeAlias = tuple[Handler, Sequence[Any]]
+
+
 class Hosted(Protocol):
     """What a host needs of an executor: the choice of its handlers."""
 
@@ -55,18 +58,6 @@ class Hosted(Protocol):
     def select_answer(self, question: v1.Payload, answer: v1.Payload) -> Handler | None: ...
 
 
-class _Prepared:
-    """A handler with what is worked out once for it."""
-
-    __slots__ = ("element", "handler", "messages", "outputs", "place")
-
-    def __init__(self, executor: Hosted, handler: Handler) -> None:
-        self.handler = handler
-        self.messages = Declared(handler.message_annotations)
-        self.outputs = Declared(handler.output_annotations)
-        self.place = f"handler '{type(executor).__name__}.{handler.name}'"
-
-
 class Host:
     """`executors` by executor type. `errors` holds the exception behind each Failed, by invocation id, until it is
     taken: in-process callers get the original."""
@@ -75,7 +66,7 @@ class Host:
         self.executors = dict(executors)
         self.codec = codec
         self.errors: dict[str, BaseException] = {}
-        self._prepared: dict[int, _Prepared] = {}
+        self._handling: dict[int, Handling] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._max_threads = max_threads
         for executor in self.executors.values():
@@ -96,16 +87,21 @@ class Host:
             if executor is None:
                 known = ", ".join(sorted(self.executors)) or "none"
                 raise EffectError(f"executor {invocation.executor_type!r} is not registered here; known: {known}")
-            context._answers = answers = _answers_to(invocation)
+            answers = context._answers = _answers_to(invocation) if invocation.attempt > 1 else None
             for delivery in invocation.deliveries:
                 if delivery.joined:
-                    await self._call_joined(executor, delivery, context)
+                    await self._call(*self._list_call(executor, delivery, context), context)
                     continue
                 for message in delivery.messages:
                     if not message.question_id:
-                        await self._call(executor, message, context)
-                    elif message.question_id not in answers:
-                        await self._call_answer(executor, message, context)
+                        handler, arguments = self._message_call(executor, message, context)
+                        # The common case without the detour of another coroutine.
+                        if handler.is_async:
+                            await handler.function(*arguments)
+                        else:
+                            await self._call(handler, arguments, context)
+                    elif answers is None or message.question_id not in answers:
+                        await self._call(*self._answer_call(executor, message, context), context)
         except Suspension as suspension:
             return Completed(invocation.invocation_id, invocation.attempt, suspension.suspended)
         except (Exception, BaseExceptionGroup) as error:
@@ -113,17 +109,23 @@ class Host:
             return Failed(invocation.invocation_id, invocation.attempt, failure_of(error))
         if self.errors:
             self.errors.pop(invocation.invocation_id, None)
-        return Completed(invocation.invocation_id, invocation.attempt, context.effects)
+        return Completed(invocation.invocation_id, invocation.attempt, context.effects())
 
-    async def _call(self, executor: Hosted, message: Message, context: WorkflowContext[Any, Any]) -> None:
+    async def _call(self, handler: Handler, arguments: Sequence[Any], context: WorkflowContext[Any, Any]) -> None:
+        if handler.is_async:
+            await handler.function(*arguments)
+        else:
+            await self._in_thread(handler.function, arguments, context)
+
+    def _message_call(self, executor: Hosted, message: Message, context: WorkflowContext[Any, Any]) -> _Call:
         handler = executor.select(message.payload)
         if handler is None:
             raise EffectError(f"{type(executor).__name__} has no handler for {message.payload.type!r}")
         value = self.codec.decode(message.payload, handler.input_annotation)
         source = message.source_node_id
-        await self._invoke(executor, handler, context, (source,) if source else (), value)
+        return self._prepare(executor, handler, context, (source,) if source else (), value)
 
-    async def _call_joined(self, executor: Hosted, delivery: Delivery, context: WorkflowContext[Any, Any]) -> None:
+    def _list_call(self, executor: Hosted, delivery: Delivery, context: WorkflowContext[Any, Any]) -> _Call:
         payloads = [message.payload for message in delivery.messages]
         handler = executor.select_joined(payloads)
         if handler is None:
@@ -132,9 +134,9 @@ class Host:
         element = _element_of(handler.input_annotation)
         values = [self.codec.decode(payload, element) for payload in payloads]
         sources = [message.source_node_id for message in delivery.messages]
-        await self._invoke(executor, handler, context, sources, values)
+        return self._prepare(executor, handler, context, sources, values)
 
-    async def _call_answer(self, executor: Hosted, message: Message, context: WorkflowContext[Any, Any]) -> None:
+    def _answer_call(self, executor: Hosted, message: Message, context: WorkflowContext[Any, Any]) -> _Call:
         question = message.question or v1.Payload(type="null")
         handler = executor.select_answer(question, message.payload)
         if handler is None:
@@ -144,26 +146,24 @@ class Host:
             )
         asked = self.codec.decode(question, handler.question_annotation)
         answer = self.codec.decode(message.payload, handler.input_annotation)
-        await self._invoke(executor, handler, context, (), asked, answer)
+        return self._prepare(executor, handler, context, (), asked, answer)
 
-    async def _invoke(
+    def _prepare(
         self,
         executor: Hosted,
         handler: Handler,
         context: WorkflowContext[Any, Any],
         sources: Sequence[str],
         *values: Any,
-    ) -> None:
-        prepared = self._prepared.get(id(handler))
-        if prepared is None:
-            prepared = self._prepared[id(handler)] = _Prepared(executor, handler)
-        context._messages, context._outputs = prepared.messages, prepared.outputs
-        context._sources, context._place = sources, prepared.place
-        arguments = (executor, *values, context) if handler.takes_context else (executor, *values)
-        if handler.is_async:
-            await handler.function(*arguments)
-        else:
-            await self._in_thread(handler.function, arguments, context)
+    ) -> _Call:
+        handling = self._handling.get(id(handler))
+        if handling is None:
+            place = f"handler '{type(executor).__name__}.{handler.name}'"
+            handling = Handling(place, handler.message_annotations, handler.output_annotations)
+            self._handling[id(handler)] = handling
+        context._handling = handling
+        context._sources = sources
+        return handler, (executor, *values, context) if handler.takes_context else (executor, *values)
 
     async def _in_thread(
         self, function: Callable[..., Any], arguments: Sequence[Any], context: WorkflowContext[Any, Any]

@@ -5,23 +5,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from hocket import v1
 from hocket.errors import LimitReached, NotFoundError, RunCancelledError, RunFailedError
-from hocket.payload import Codec
+from hocket.payload import Codec, type_names
 from hocket.records import StateWrite
 
 if TYPE_CHECKING:
-    from hocket_server.embedded import Embedded, Settled
-    from hocket_server.runtime.clock import Clock
-    from hocket_server.runtime.driver import Driver
     from opentelemetry.trace import Tracer
 
     from hocket.host import Hosted
+    from hocket_server.embedded import Embedded, Settled
+    from hocket_server.runtime.clock import Clock
+    from hocket_server.runtime.driver import Driver
 
 
 def check_definition(definition: v1.Definition, functions: Mapping[str, Callable[..., Any]]) -> list[v1.Fault]:
@@ -57,9 +60,13 @@ class RunResult:
     """
 
     run: v1.Run
-    events: Sequence[v1.Event]
+    _log: Sequence[bytes] = field(repr=False)
     _state: Mapping[str, v1.Payload] = field(repr=False)
     _codec: Codec = field(repr=False)
+
+    @cached_property
+    def events(self) -> Sequence[v1.Event]:
+        return [v1.Event.FromString(encoded) for encoded in self._log]
 
     @property
     def run_id(self) -> str:
@@ -109,32 +116,56 @@ class RunResult:
 class RunStream:
     """A run as it happens: iterate it for events, durable ones and live progress (sequence 0), await `result()`.
 
+    It ends where `Workflow.run` returns: with the run, or when it waits for answers. One that gives answers begins with them.
     Leaving it early leaves the run running; `cancel()` ends it.
     """
 
-    def __init__(self, mesh: Mesh, begin: Callable[[], Any], runnable: Runnable) -> None:
+    def __init__(
+        self,
+        mesh: Mesh,
+        begin: Callable[[], Coroutine[Any, Any, Driver]],
+        runnable: Runnable,
+        *,
+        run_id: str = "",
+        question_id: str = "",
+    ) -> None:
+        """With `run_id` of a run to begin, or the id of a question to answer."""
         self._mesh = mesh
         self._begin = begin
         self._runnable = runnable
-        self._driver: Driver | None = None
+        self._run_id = run_id
+        self._question_id = question_id
+        self._beginning: asyncio.Future[Driver] | None = None
         self._after = 0
 
     @property
     def run_id(self) -> str:
-        """Known once it has begun: after the first event."""
-        return self._driver.run_id if self._driver else ""
+        """Of a run that is given answers: known after the first event."""
+        return self._run_id
 
     async def _started(self) -> Driver:
-        if self._driver is None:
-            self._driver = await self._begin()
-        return self._driver
+        if not self._run_id:
+            run_id = await self._mesh.embedded.run_of(self._question_id)
+            run = await self._mesh.get_run(run_id)
+            if not self._run_id:
+                self._run_id, self._after = run_id, run.last_sequence
+        if self._beginning is None:
+            self._beginning = asyncio.ensure_future(self._begin())
+        return await asyncio.shield(self._beginning)
 
     async def __aiter__(self) -> AsyncIterator[v1.Event]:
-        driver = await self._started()
-        async for batch in self._mesh.embedded.watch(driver.run_id, self._after):
-            for event in batch:
-                self._after = event.sequence or self._after
-                yield event
+        if not self._run_id:
+            await self._started()
+        # Attached before it begins: a handler may report before this task gets the loop again.
+        reader = self._mesh.embedded.feed.attach(self._run_id)
+        try:
+            await self._started()
+            async for batch in reader.batches(self._after, stops_when_waiting=True):
+                for event in batch:
+                    self._after = event.sequence or self._after
+                    yield event
+        finally:
+            reader.close()
 
     async def result(self) -> RunResult:
         """Raises as `Workflow.run` does."""
@@ -149,7 +180,8 @@ class Mesh:
 
     `store_url` is `memory:`. `tracer` is an OpenTelemetry tracer; without one nothing is traced. `grace` is the seconds a
     handler has to end when it is cancelled. Plain handlers share `max_threads` threads. Values above `max_inline_bytes`
-    are refused when they are sent; NaN and infinities are, unless `allow_nonfinite`.
+    are refused when they are sent; NaN and infinities are, unless `allow_nonfinite`. In memory the newest `keep_ended`
+    runs that have ended are kept, to be forked, resumed or looked at.
     """
 
     def __init__(
@@ -161,6 +193,7 @@ class Mesh:
         max_threads: int = 32,
         max_inline_bytes: int = 256 * 1024,
         allow_nonfinite: bool = False,
+        keep_ended: int = 1_000,
         clock: Clock | None = None,
     ) -> None:
         from hocket_server.embedded import Embedded
@@ -172,6 +205,7 @@ class Mesh:
             max_threads=max_threads,
             max_inline_bytes=max_inline_bytes,
             allow_nonfinite=allow_nonfinite,
+            keep_ended=keep_ended,
             clock=clock,
         )
         self._runnables: dict[str, Runnable] = {}
@@ -200,6 +234,7 @@ class Mesh:
         labels: Mapping[str, str] | None = None,
     ) -> Driver:
         """Begin a run. Raises RunExistsError, and PayloadError for an input that cannot travel or is not taken."""
+        _check(run_id=run_id, max_supersteps=max_supersteps, run_timeout=run_timeout)
         payload = self.embedded.codec(runnable).encode(message, input_annotations(runnable))
         driver = await self.embedded.start(
             runnable,
@@ -221,6 +256,7 @@ class Mesh:
         state: Mapping[str, object] | None = None,
     ) -> Driver:
         """Begin a new run from a checkpoint, with `state` written over the copied state."""
+        _check(run_id=run_id, max_supersteps=max_supersteps)
         codec = self.embedded.codec(runnable)
         overrides = [StateWrite(key, codec.encode(value)) for key, value in (state or {}).items()]
         driver = await self.embedded.fork(
@@ -236,13 +272,35 @@ class Mesh:
         """Answer questions of one run by their ids. Those before a refused one are answered."""
         if not responses:
             raise ValueError("responses is empty; give {question_id: answer}")
+        run_ids = {question_id: await self.embedded.run_of(question_id) for question_id in responses}
+        if len(set(run_ids.values())) > 1:
+            raise ValueError(f"responses are for several runs: {', '.join(sorted(set(run_ids.values())))}; give one's")
+        payloads = {
+            question_id: await self._encoded(runnable, run_ids[question_id], question_id, answer)
+            for question_id, answer in responses.items()
+        }
         driver: Driver | None = None
-        for question_id, answer in responses.items():
-            run_id = await self.embedded.run_of(question_id)
-            payload = self.embedded.codec(runnable).encode(answer)
-            driver = await self.embedded.runs.answer(run_id, question_id, payload)
+        for question_id, payload in payloads.items():
+            driver = await self.embedded.runs.answer(run_ids[question_id], question_id, payload)
         assert driver is not None
         return driver
+
+    async def _encoded(self, runnable: Runnable, run_id: str, question_id: str, answer: object) -> v1.Payload:
+        """An answer, named as the annotation of a response handler that the question's types name, if it fits one."""
+        run = await self.embedded.store.run(run_id)
+        types = {
+            name
+            for question in run.open_questions
+            if question.question_id == question_id
+            for name in question.response_types
+        }
+        annotations = [
+            handler.input_annotation
+            for executor in runnable.executors.values()
+            for handler in executor.response_handlers
+            if not types.isdisjoint(type_names(handler.input_annotation))
+        ]
+        return self.embedded.codec(runnable).encode(answer, annotations)
 
     async def result(self, driver: Driver, runnable: Runnable) -> RunResult:
         """Wait until it has ended or waits for answers. Raises what it failed with, RunFailedError, RunCancelledError,
@@ -258,6 +316,7 @@ class Mesh:
         `workflow` may be another object of the same definition, its cause of failure mended; a changed definition is
         refused with SignatureMismatchError. Raises RunNotResumableError for a run in another state.
         """
+        _check(max_supersteps=max_supersteps)
         runnable = workflow or self._runnable(run_id)
         driver = await self.embedded.resume(run_id, runnable=workflow, max_supersteps=max_supersteps or 0)
         return await self.result(self._remember(driver, runnable), runnable)
@@ -266,7 +325,7 @@ class Mesh:
 
     async def answer(self, run_id: str, question_id: str, answer: object, *, answered_by: str = "") -> None:
         """The same answer again is accepted. Raises QuestionClosedError, NotFoundError, PayloadError."""
-        payload = self.embedded.codec(self._runnable(run_id)).encode(answer)
+        payload = await self._encoded(self._runnable(run_id), run_id, question_id, answer)
         await self.embedded.runs.answer(run_id, question_id, payload, answered_by)
 
     async def signal(
@@ -281,7 +340,7 @@ class Mesh:
     async def cancel(self, run_id: str, reason: str = "", *, grace: float | None = None) -> v1.Run:
         """End it, and wait for the end: handlers have `grace` seconds. Raises RunTerminalError."""
         driver = await self.embedded.runs.cancel(run_id, reason, grace)
-        await driver.settled()
+        await self.embedded.runs.settled(driver)
         return await self.embedded.store.run(run_id)
 
     async def get_run(self, run_id: str) -> v1.Run:
@@ -296,7 +355,7 @@ class Mesh:
         return [question for run in await self.list_runs() for question in run.open_questions]
 
     async def list_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[v1.Event]:
-        return await self.embedded.store.events(run_id, after, limit)
+        return [v1.Event.FromString(encoded) for encoded in await self.embedded.store.log(run_id, after, limit)]
 
     async def list_checkpoints(self, run_id: str) -> list[v1.Checkpoint]:
         """Those that can be forked, oldest first."""
@@ -316,6 +375,22 @@ class Mesh:
 
 
 MAX_REMEMBERED = 10_000
+# Nanoseconds in 64 bits.
+MAX_SECONDS = 9_000_000_000
+
+
+def _check(*, run_id: str | None = None, max_supersteps: int | None = None, run_timeout: float | None = None) -> None:
+    """Ids of what belongs to a run begin with the run's and a slash, so it has none itself."""
+    if run_id is not None and (not run_id or "/" in run_id or not run_id.isprintable()):
+        raise ValueError(f"run_id is {run_id!r}; it is printable text without a slash")
+    if max_supersteps is not None and not 1 <= max_supersteps < 2**31:
+        raise ValueError(f"max_supersteps is {max_supersteps!r}; it is a whole number from 1")
+    if run_timeout is not None and not 0 < run_timeout <= MAX_SECONDS:
+        raise ValueError(f"run_timeout is {run_timeout!r}; it is a number of seconds above 0")
+
+
+def new_run_id() -> str:
+    return secrets.token_hex(8)
 
 
 def input_annotations(runnable: Runnable) -> list[Any]:
@@ -330,7 +405,7 @@ def input_annotations(runnable: Runnable) -> list[Any]:
 def _result(settled: Settled, codec: Codec) -> RunResult:
     run, failure = settled.run, settled.run.failure
     if run.state in (v1.RUN_STATE_COMPLETED, v1.RUN_STATE_WAITING):
-        return RunResult(run, settled.events, settled.state, codec)
+        return RunResult(run, settled.log, settled.state, codec)
     if run.state == v1.RUN_STATE_LIMIT_REACHED:
         raise LimitReached(f"run {run.run_id!r}: {run.reason}", run_id=run.run_id)
     if run.state == v1.RUN_STATE_CANCELLED:

@@ -87,7 +87,7 @@ class Invocation:
     namespace: str = ""
     definition_name: str = ""
     token: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] | None = None
     contributed_keys: Sequence[str] = ()
 
 
@@ -101,13 +101,13 @@ class StateWrite:
 
 @dataclass(slots=True)
 class Effects:
-    """What a handler did, held until the boundary. Lists are in the order of the handler's calls."""
+    """What a handler did, held until the boundary. In the order of the handler's calls."""
 
-    messages: list[Message] = field(default_factory=list)
-    outputs: list[v1.Payload] = field(default_factory=list)
-    state_writes: list[StateWrite] = field(default_factory=list)
-    questions: list[v1.Question] = field(default_factory=list)
-    events: list[v1.CustomEvent] = field(default_factory=list)
+    messages: Sequence[Message] = ()
+    outputs: Sequence[v1.Payload] = ()
+    state_writes: Sequence[StateWrite] = ()
+    questions: Sequence[v1.Question] = ()
+    events: Sequence[v1.CustomEvent] = ()
     handoff: v1.Handoff | None = None
     private_state: v1.Payload | None = None
     value: v1.Payload | None = None
@@ -138,7 +138,7 @@ class Completed:
     invocation_id: str
     attempt: int
     outcome: Effects | Suspended
-    usage: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, int] | None = None
     time: int = 0
     jitter: float = 0.0
 
@@ -148,7 +148,7 @@ class Failed:
     invocation_id: str
     attempt: int
     failure: v1.Failure
-    usage: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, int] | None = None
     last_progress: v1.Payload | None = None
     time: int = 0
     jitter: float = 0.0

@@ -40,12 +40,14 @@ class HandlerSpec:
 class HandlerTable:
     """The handlers of one class. Selection is by names of types, and remembered."""
 
-    __slots__ = ("_answers", "_joins", "_payloads", "_types", "handlers", "response_handlers")
+    __slots__ = ("_answers", "_exact", "_joins", "_payloads", "_types", "handlers", "response_handlers")
 
     def __init__(self, handlers: Sequence[HandlerSpec], response_handlers: Sequence[HandlerSpec]) -> None:
         self.handlers = tuple(handlers)
         self.response_handlers = tuple(response_handlers)
         self._types: v1.ExecutorTypes | None = None
+        # An exact match is the nearest there is, whatever the supertypes.
+        self._exact = {spec.input_names[0]: spec for spec in self.handlers if len(spec.input_names) == 1}
         self._payloads: dict[tuple[str, ...], HandlerSpec | None] = {}
         self._joins: dict[frozenset[tuple[str, ...]], HandlerSpec | None] = {}
         self._answers: dict[tuple[tuple[str, ...], tuple[str, ...]], HandlerSpec | None] = {}
@@ -79,6 +81,8 @@ class HandlerTable:
         return self._types
 
     def select(self, payload: v1.Payload) -> HandlerSpec | None:
+        if exact := self._exact.get(payload.type):
+            return exact
         names = (payload.type, *payload.supertypes)
         try:
             return self._payloads[names]

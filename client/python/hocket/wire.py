@@ -157,7 +157,7 @@ def put_invocation(invocation: Invocation, out: v1.Invocation) -> None:
         out.last_failure.CopyFrom(invocation.last_failure)
     if invocation.trace_context is not None:
         out.trace_context.CopyFrom(invocation.trace_context)
-    for key, value in invocation.headers.items():
+    for key, value in (invocation.headers or {}).items():
         out.headers[key] = value
     if invocation.continuation is not None:
         out.continuation.CopyFrom(invocation.continuation)
@@ -191,7 +191,7 @@ def invocation_from(message: v1.Invocation) -> Invocation:
         namespace=message.namespace,
         definition_name=message.definition_name,
         token=message.ref.token,
-        headers=dict(message.headers),
+        headers=dict(message.headers) or None,
         contributed_keys=tuple(message.contributed_keys),
     )
 
@@ -287,12 +287,12 @@ def input_to(record: Input) -> v1.Input:
                 put_suspended(record.outcome, completed.suspended)
             else:
                 put_effects(record.outcome, completed.effects)
-            _put_usage(record.usage, completed)
+            _put_usage(record.usage or {}, completed)
         case Failed():
             failed = out.failed
             failed.invocation_id, failed.attempt = record.invocation_id, record.attempt
             failed.failure.CopyFrom(record.failure)
-            _put_usage(record.usage, failed)
+            _put_usage(record.usage or {}, failed)
             if record.last_progress is not None:
                 failed.last_progress.CopyFrom(record.last_progress)
         case Answered():
@@ -337,7 +337,9 @@ def input_from(message: v1.Input) -> Input:
                 outcome = suspended_from(completed.suspended)
             else:
                 outcome = effects_from(completed.effects)
-            return Completed(completed.invocation_id, completed.attempt, outcome, dict(completed.usage), time, jitter)
+            return Completed(
+                completed.invocation_id, completed.attempt, outcome, dict(completed.usage) or None, time, jitter
+            )
         case "failed":
             failed = message.failed
             progress = failed.last_progress if failed.HasField("last_progress") else None
@@ -345,7 +347,7 @@ def input_from(message: v1.Input) -> Input:
                 failed.invocation_id,
                 failed.attempt,
                 failed.failure,
-                dict(failed.usage),
+                dict(failed.usage) or None,
                 progress,
                 time,
                 jitter,

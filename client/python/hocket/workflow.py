@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol, Self, TypeAlias, overload, run
 from hocket import picture, v1
 from hocket.errors import DefinitionError, DefinitionWarning
 from hocket.executor import Executor, FunctionExecutor, is_count
-from hocket.mesh import Mesh, RunResult, RunStream, check_definition, definition_signature
+from hocket.mesh import Mesh, RunResult, RunStream, check_definition, definition_signature, new_run_id
 
 Condition: TypeAlias = str | Callable[..., Any]
 """CEL over `message`, `message_type`, `source`, `state` and `superstep`, or a function of the message that gives a
@@ -141,9 +141,25 @@ class Workflow:
         failures, RunCancelledError, LimitReached; PayloadError for an input that cannot travel.
         """
         runner = mesh or self._own_mesh
-        ways = [name for name, given in (("responses", responses), ("checkpoint_id", checkpoint_id)) if given is not None]
+        ways = [
+            name for name, given in (("responses", responses), ("checkpoint_id", checkpoint_id)) if given is not None
+        ]
         if len(ways) + (message is not None) > 1:
-            raise ValueError(f"a run begins in one way; given: {', '.join([*ways, *(['message'] if message else [])])}")
+            given_message = [] if message is None else ["message"]
+            raise ValueError(f"a run begins in one way; given: {', '.join([*ways, *given_message])}")
+        if responses is not None and not responses:
+            raise ValueError("responses is empty; give {question_id: answer}")
+        unused = _unused(
+            responses is not None,
+            checkpoint_id is not None,
+            run_id=run_id,
+            max_supersteps=max_supersteps,
+            run_timeout=run_timeout,
+            state=state,
+            labels=labels,
+        )
+        if unused:
+            raise ValueError(unused)
 
         def begin() -> Coroutine[Any, Any, Any]:
             if responses is not None:
@@ -159,14 +175,19 @@ class Workflow:
                 labels=labels,
             )
 
-        return RunStream(runner, begin, self) if stream else self._result(runner, begin)
+        if not stream:
+            return self._result(runner, begin)
+        if responses:
+            return RunStream(runner, begin, self, question_id=next(iter(responses)))
+        run_id = run_id or new_run_id()
+        return RunStream(runner, begin, self, run_id=run_id)
 
     async def _result(self, runner: Mesh, begin: Callable[[], Coroutine[Any, Any, Any]]) -> RunResult:
         return await runner.result(await begin(), self)
 
     @cached_property
     def _own_mesh(self) -> Mesh:
-        return Mesh()
+        return Mesh(keep_ended=KEPT_WITHOUT_MESH)
 
     def as_mermaid(self) -> str:
         return picture.mermaid(self.definition)
@@ -194,6 +215,21 @@ class Workflow:
         """Its outputs are the messages of the node it is (G38)."""
         return v1.ExecutorTypes(input_types=self.input_types, message_types=self._yielded())
 
+
+def _unused(is_answer: bool, is_fork: bool, **options: object) -> str:
+    """What is wrong with options that the way this run begins has no use for; empty when nothing is."""
+    if is_answer:
+        how, used = "responses", set[str]()
+    elif is_fork:
+        how, used = "checkpoint_id", {"run_id", "max_supersteps", "state"}
+    else:
+        how, used = "a message", set(options) - {"state"}
+    wrong = [name for name, given in options.items() if given is not None and name not in used]
+    return f"{', '.join(wrong)} cannot be given with {how}" if wrong else ""
+
+
+# Runs of a workflow without a mesh are mostly run and forgotten.
+KEPT_WITHOUT_MESH: Final = 32
 
 _OUTPUT_ROLES: Final = frozenset({v1.OUTPUT_ROLE_UNSPECIFIED, v1.OUTPUT_ROLE_OUTPUT})
 

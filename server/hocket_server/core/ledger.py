@@ -8,7 +8,7 @@ what an invocation carries is made by the scheduler that owns the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hocket import v1
 from hocket.records import Completed, Delivery, Effects, Failed, GraphPosition, Invocation, Suspended
@@ -27,14 +27,16 @@ class Work:
     deliveries: list[Delivery]
     state: v1.WorkState.ValueType = v1.WORK_STATE_QUEUED
     attempt: int = 0
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget | None = None
     last_failure: v1.Failure | None = None
     last_progress: v1.Payload | None = None
     effects: Effects | None = None
     retry_time: int = 0
     continuation: v1.Payload | None = None
+    # To what a suspended work has asked so far.
+    answers: Sequence[Delivery] = ()
     # Question ids that a suspended work still waits for.
-    waits_for: list[str] = field(default_factory=list)
+    waits_for: Sequence[str] = ()
 
 
 class Ledger:
@@ -77,22 +79,23 @@ class Ledger:
         self.outstanding -= 1
         completed = self._event(work, decision).invocation_completed
         completed.node_id = work.position.node_id
-        if effects.messages:
-            completed.message_count = len(effects.messages)
-            for message in effects.messages[:PREVIEWED]:
-                shown = completed.messages.add()
-                if message.target_node_id:
-                    shown.target_node_id = message.target_node_id
-                put_preview(message.payload, shown.payload)
-        if effects.outputs:
-            completed.output_count = len(effects.outputs)
-            for output in effects.outputs[:PREVIEWED]:
-                put_preview(output, completed.outputs.add())
-        _put_usage(record.usage, completed.usage)
+        for message in effects.messages[:PREVIEWED]:
+            shown = completed.messages.add()
+            put_preview(message.payload, shown)
+            if message.target_node_id:
+                shown.target_node_id = message.target_node_id
+        for output in effects.outputs[:PREVIEWED]:
+            put_preview(output, completed.outputs.add())
+        if len(effects.messages) > PREVIEWED:
+            completed.messages_left_out = len(effects.messages) - PREVIEWED
+        if len(effects.outputs) > PREVIEWED:
+            completed.outputs_left_out = len(effects.outputs) - PREVIEWED
+        if record.usage:
+            _put_usage(record.usage, completed.usage)
 
     def suspend(self, work: Work, suspended: Suspended, question_ids: Sequence[str], decision: Decision) -> None:
         work.continuation = suspended.continuation
-        work.waits_for = list(question_ids)
+        work.waits_for = question_ids
         event = self._event(work, decision).invocation_suspended
         event.node_id = work.position.node_id
         event.question_ids.extend(question_ids)
@@ -109,6 +112,7 @@ class Ledger:
         work.last_failure = record.failure
         work.last_progress = record.last_progress or work.last_progress
         is_abandoned = work.state == v1.WORK_STATE_ABANDONED
+        work.budget = work.budget or Budget()
         delay = None if is_abandoned else charge(work.policy, work.budget, record)
         failed = self._event(work, decision).invocation_failed
         failed.node_id = work.position.node_id
@@ -147,7 +151,7 @@ class Ledger:
         """In the count with fresh budgets, for a run that goes on; attempt numbers go on too (G32)."""
         if work.state == v1.WORK_STATE_FAILED:
             self.outstanding += 1
-        work.budget = Budget()
+        work.budget = None
         work.state = v1.WORK_STATE_QUEUED
 
     def in_flight(self) -> list[tuple[str, int]]:
@@ -155,7 +159,9 @@ class Ledger:
         return [(work.invocation_id, work.attempt) for work in self.works.values() if work.state in open_states]
 
     def _event(self, work: Work, decision: Decision) -> v1.Event:
-        event = v1.Event(invocation_id=work.invocation_id, attempt=work.attempt)
+        event = v1.Event()
+        event.invocation_id = work.invocation_id
+        event.attempt = work.attempt
         if self._path:
             event.path.extend(self._path)
         decision.events.append(event)
@@ -164,21 +170,20 @@ class Ledger:
 
 def put_preview(payload: v1.Payload, out: v1.Preview) -> None:
     out.type = payload.type
-    match payload.WhichOneof("value"):
-        case "blob":
-            out.size_bytes, out.truncated = payload.blob.size_bytes, True
-        case "data":
-            data = payload.data
-            out.size_bytes = len(data)
-            if payload.content_type:
-                out.truncated = True
-            elif len(data) <= PREVIEW_BYTES:
-                out.text = data.decode(errors="replace")
-            else:
-                # The cut may fall inside a code point; what is left of it is dropped.
-                out.text, out.truncated = data[:PREVIEW_BYTES].decode(errors="ignore"), True
-        case None:
-            out.text = "null"
+    data = payload.data
+    if data:
+        if payload.content_type:
+            out.truncated_bytes = len(data)
+        elif len(data) <= PREVIEW_BYTES:
+            out.text = data.decode(errors="replace")
+        else:
+            # The cut may fall inside a code point; what is left of it is dropped.
+            out.text = data[:PREVIEW_BYTES].decode(errors="ignore")
+            out.truncated_bytes = len(data)
+    elif payload.HasField("blob"):
+        out.truncated_bytes = payload.blob.size_bytes
+    elif not payload.HasField("data"):
+        out.text = "null"
 
 
 def _put_usage(usage: Mapping[str, int], out: Mapping[str, int]) -> None:

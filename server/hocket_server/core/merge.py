@@ -8,7 +8,7 @@ JSON, so a policy works in every language alike.
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NoReturn
@@ -33,7 +33,7 @@ class Writer:
 
     node_id: str
     invocation_id: str
-    writes: list[StateWrite]
+    writes: Sequence[StateWrite]
 
 
 def merge(

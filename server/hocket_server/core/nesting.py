@@ -87,6 +87,8 @@ class Place:
     path: str
     level: int
     root: "Place | None" = None
+    # Read once; none of a graph that is too large.
+    nodes: list[v1.Node] = field(default_factory=list)
     faults: list[v1.Fault] = field(default_factory=list)
     late_faults: list[v1.Fault] = field(default_factory=list)
     # By position of the node: what it names, and why it must not; empty when the fault is reported elsewhere.
@@ -110,6 +112,9 @@ def places_of(definition: v1.Definition) -> list[Place]:
         place = todo.pop()
         places.append(place)
         _check_definition(place)
+        nodes = place.scope.definition.graph.nodes
+        if len(nodes) <= MAX_NODES:
+            place.nodes = list(nodes)
         held = place.scope.definition.nested
         if not held:
             continue
@@ -162,7 +167,7 @@ def link(places: Sequence[Place]) -> None:
     """Finds what each node names; what is too deep, in a circle, or named by nobody; and the types of nested nodes."""
     by_scope = {id(place.scope): place for place in places}
     for place in places:
-        for position, node in enumerate(_nodes(place)):
+        for position, node in enumerate(place.nodes):
             if not node.HasField("nested"):
                 continue
             scope = place.scope.find(node.nested)
@@ -181,12 +186,6 @@ def link(places: Sequence[Place]) -> None:
             place.faults.insert(0, v1.Fault(path=place.path[:-1], message=message, warning=True))
     for place in children_first:
         _find_types(place)
-
-
-def _nodes(place: Place) -> Sequence[v1.Node]:
-    """None of a graph that is too large to be read."""
-    nodes = place.scope.definition.graph.nodes
-    return nodes if len(nodes) <= MAX_NODES else ()
 
 
 def _not_found(place: Place, reference: v1.DefinitionRef) -> str:
@@ -261,9 +260,8 @@ def _find_types(place: Place) -> None:
     outputs: list[str] | None = []
     seen: dict[bytes, Ends] = {}
     takes = None
-    graph = place.scope.definition.graph
-    start = graph.start_node_id
-    for position, node in enumerate(_nodes(place)):
+    start = place.scope.definition.graph.start_node_id
+    for position, node in enumerate(place.nodes):
         child = place.children.get(position)
         ends = UNKNOWN
         if node.HasField("types"):

@@ -7,18 +7,21 @@ changed: a superstep that fails leaves no trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import TypeAlias
 
 from hocket import v1
 from hocket.errors import HocketError
 from hocket.records import Delivery, Message
 from hocket_server.core.expressions import Expression, ExpressionError, compile_condition, compile_selection
 from hocket_server.core.scheduler import Hooks
-from hocket_server.core.topology import Group, Node, Topology, reaching
+from hocket_server.core.topology import Group, Node, Topology
 
 FUNCTION_PREFIX = "function:"
+
+# A message that reaches nobody, and why.
+Drop: TypeAlias = tuple[Message, v1.DropReason.ValueType]
 
 
 class ConditionError(HocketError):
@@ -38,78 +41,92 @@ class Buffer:
         return Buffer({source: list(messages) for source, messages in self.messages.items()}, self.fired)
 
 
-class View:
-    """What expressions see of a boundary: the committed state, decoded once and only when one of them reads it."""
-
-    def __init__(self, hooks: Hooks, state: Mapping[str, v1.Payload], superstep: int) -> None:
-        self.hooks = hooks
-        self.superstep = superstep
-        self._state = state
-
-    @cached_property
-    def state(self) -> dict[str, object]:
-        return {key: self.hooks.plain(value) for key, value in self._state.items()}
-
-
 class Plan:
     """The deliveries of the next superstep, by target index, in the making."""
 
-    def __init__(self, topology: Topology, view: View, buffers: Mapping[int, Buffer]) -> None:
+    __slots__ = (
+        "_decoded",
+        "_hooks",
+        "_open",
+        "_state",
+        "_superstep",
+        "_topology",
+        "_touched",
+        "buffers",
+        "deliveries",
+    )
+
+    def __init__(
+        self,
+        topology: Topology,
+        hooks: Hooks,
+        state: Mapping[str, v1.Payload],
+        superstep: int,
+        buffers: Mapping[int, Buffer],
+    ) -> None:
         self.deliveries: dict[int, list[Delivery]] = {}
         self.buffers = dict(buffers)
         self._topology = topology
-        self._view = view
+        self._hooks = hooks
+        self._state = state
+        self._superstep = superstep
+        # The state as expressions see it: decoded once, and only when one of them reads it.
+        self._decoded: dict[str, object] | None = None
         self._touched: set[int] = set()
         # Where the next message of an edge group to a target is added, by the two indexes.
         self._open: dict[tuple[int, int], Delivery] = {}
 
     def route(self, message: Message, source: Node) -> v1.DropReason.ValueType:
         """Take a message of `source` along its edge groups. UNSPECIFIED when somebody gets it, else why nobody does."""
+        wanted, payload = message.target_node_id, message.payload
         has_edge = is_handled = reached = False
         for group in source.groups:
-            if message.target_node_id and all(node.id != message.target_node_id for node in group.targets):
+            if wanted and all(node.id != wanted for node in group.targets):
                 continue
             has_edge = True
             if group.kind == "fan_in":
-                if group.targets[0].takes_joined(message.payload):
-                    is_handled = reached = True
+                if group.targets[0].takes_joined(payload):
+                    reached = True
                     self._hold(group, source, message)
                 continue
-            for target in self._chosen(group, message):
-                if message.target_node_id and target.id != message.target_node_id:
-                    continue
-                if target.takes(message.payload):
+            targets = group.targets if group.is_direct else self._chosen(group, message)
+            for target in targets:
+                if (not wanted or target.id == wanted) and target.takes(payload):
                     reached = True
-                    self.deliver(target, message, group)
-            is_handled = is_handled or reached or any(node.takes(message.payload) for node in group.targets)
+                    self.deliver(target, message, group.index, group.id)
+            if not reached and not is_handled:
+                is_handled = any(node.takes(payload) for node in group.targets if not wanted or node.id == wanted)
         if reached:
             return v1.DROP_REASON_UNSPECIFIED
         if not has_edge:
             return v1.DROP_REASON_NO_EDGE
         return v1.DROP_REASON_CONDITION_FALSE if is_handled else v1.DROP_REASON_NO_HANDLER
 
-    def deliver(self, target: Node, message: Message, group: Group | None = None) -> None:
-        key = (group.index if group else -1, target.index)
+    def deliver(self, target: Node, message: Message, group_index: int, group_id: str) -> None:
+        """Add to the delivery of an edge group; what comes without one (a handoff) has a negative index of its sender's."""
+        key = (group_index, target.index)
         delivery = self._open.get(key)
-        if delivery is None:
-            delivery = self._open[key] = Delivery([], group.id if group else "")
-            self.deliveries.setdefault(target.index, []).append(delivery)
-        delivery.messages.append(message)
+        if delivery is not None:
+            delivery.messages.append(message)
+            return
+        delivery = self._open[key] = Delivery([message], group_id)
+        deliveries = self.deliveries.get(target.index)
+        if deliveries is None:
+            self.deliveries[target.index] = [delivery]
+        else:
+            deliveries.append(delivery)
 
     def _chosen(self, group: Group, message: Message) -> Iterable[Node]:
         match group.kind:
             case "single":
-                condition = group.conditions[0]
-                return group.targets if not condition or self._holds(condition, group, message) else ()
+                return group.targets if self._holds(group.conditions[0], group, message) else ()
             case "switch_case":
                 for condition, target in zip(group.conditions, group.targets, strict=False):
                     if self._holds(condition, group, message):
                         return (target,)
                 return (group.targets[-1],)
-            case "multi_selection":
-                return self._selected(group, message)
             case _:
-                return group.targets
+                return self._selected(group, message)
 
     def _holds(self, condition: str, group: Group, message: Message) -> bool:
         if condition.startswith(FUNCTION_PREFIX):
@@ -140,9 +157,9 @@ class Plan:
         return [node for node in group.targets if node.id in value]
 
     def _call(self, name: str, group: Group, *arguments: object) -> object:
-        function = self._view.hooks.functions.get(name.removeprefix(FUNCTION_PREFIX))
+        function = self._hooks.functions.get(name.removeprefix(FUNCTION_PREFIX))
         if function is None:
-            known = ", ".join(sorted(self._view.hooks.functions)) or "none"
+            known = ", ".join(sorted(self._hooks.functions)) or "none"
             raise ConditionError(
                 f"edge group {group.id!r} names the function {name!r}, which this process does not have; known: {known}"
             )
@@ -157,15 +174,17 @@ class Plan:
         wanted = expression.variables
         values = dict(more)
         if "message" in wanted:
-            values["message"] = self._view.hooks.plain(message.payload)
+            values["message"] = self._hooks.plain(message.payload)
         if "message_type" in wanted:
             values["message_type"] = message.payload.type
         if "source" in wanted:
             values["source"] = message.source_node_id
         if "state" in wanted:
-            values["state"] = self._view.state
+            if self._decoded is None:
+                self._decoded = {key: self._hooks.plain(value) for key, value in self._state.items()}
+            values["state"] = self._decoded
         if "superstep" in wanted:
-            values["superstep"] = self._view.superstep
+            values["superstep"] = self._superstep
         try:
             return expression.evaluate(values)
         except ExpressionError as error:
@@ -181,7 +200,7 @@ class Plan:
             self._touched.add(join.index)
         return self.buffers[join.index]
 
-    def fire(self, busy: int, reach: Callable[[Group, Node], int]) -> None:
+    def fire(self, busy: int) -> None:
         """Let every join that is ready deliver its list, by position (G17 to G19).
 
         `busy` is the bit set of nodes that may still send though nothing is delivered to them: those with an open question
@@ -189,34 +208,43 @@ class Plan:
         others, unless nothing else is left to happen: then the first one goes.
         """
         holding = [join for join in self._topology.joins if self._holds_messages(join)]
+        released: dict[int, Delivery] = {}
         for join in holding:
             if join.policy != v1.JOIN_POLICY_REACHABLE and self._is_complete(join):
-                self._release(join)
-        waiting = [join for join in holding if join.policy == v1.JOIN_POLICY_REACHABLE]
-        while waiting:
-            fired = self._first_settled(waiting, busy, reach)
-            if fired is None:
-                return
-            waiting.remove(fired)
-            self._release(fired)
-
-    def _first_settled(self, waiting: list[Group], busy: int, reach: Callable[[Group, Node], int]) -> Group | None:
+                released[join.index] = self._release(join)
         for target in self.deliveries:
             busy |= 1 << target
+        waiting = [join for join in holding if join.policy == v1.JOIN_POLICY_REACHABLE]
+        while waiting:
+            for index in released:
+                busy |= 1 << self._topology.groups[index].targets[0].index
+            fired = self._first_settled(waiting, busy)
+            if fired is None:
+                break
+            waiting.remove(fired)
+            released[fired.index] = self._release(fired)
+        # After single messages, by edge group (G8), whichever fired first.
+        for index in sorted(released):
+            target_index = self._topology.groups[index].targets[0].index
+            self.deliveries.setdefault(target_index, []).append(released[index])
+
+    def _first_settled(self, waiting: list[Group], busy: int) -> Group | None:
         for join in waiting:
             active = busy
             for other in self._topology.joins:
                 if other is not join and self._holds_messages(other):
                     active |= 1 << other.targets[0].index
-            if self._is_settled(join, active, reach):
+            if self._is_settled(join, active):
                 return join
         if busy:
             return None
         return waiting[0]
 
-    def _is_settled(self, join: Group, active: int, reach: Callable[[Group, Node], int]) -> bool:
+    def _is_settled(self, join: Group, active: int) -> bool:
         held = self.buffers[join.index].messages
-        return not any(source.index not in held and reach(join, source) & active for source in join.sources)
+        return not any(
+            source.index not in held and self._topology.reaching(join, source) & active for source in join.sources
+        )
 
     def _is_complete(self, join: Group) -> bool:
         count = len(self.buffers[join.index].messages)
@@ -232,23 +260,9 @@ class Plan:
         buffer = self.buffers.get(join.index)
         return buffer is not None and bool(buffer.messages)
 
-    def _release(self, join: Group) -> None:
+    def _release(self, join: Group) -> Delivery:
         """One list: each source's messages in order of sending, sources in declared order."""
         held = self._writable(join)
         messages = [message for source in join.sources for message in held.messages.get(source.index, ())]
         self.buffers[join.index] = Buffer(fired=True)
-        target = join.targets[0]
-        self.deliveries.setdefault(target.index, []).append(Delivery(messages, join.id, joined=True))
-
-
-def compile_reach(topology: Topology) -> Callable[[Group, Node], int]:
-    """`reaching`, worked out once for each join and source of a topology."""
-    known: dict[tuple[int, int], int] = {}
-
-    def reach(join: Group, source: Node) -> int:
-        key = (join.index, source.index)
-        if key not in known:
-            known[key] = reaching(topology, join, source)
-        return known[key]
-
-    return reach
+        return Delivery(messages, join.id, joined=True)

@@ -9,7 +9,7 @@ from hocket.errors import RefusedError, RunNotResumableError, RunTerminalError
 from hocket.records import Answered, Begin, Cancel, Completed, Failed, Fired, Input, Resume, Signalled
 from hocket.wire import put_time, time_from
 from hocket_server.core.merge import Writer, merge
-from hocket_server.core.scheduler import SNAPSHOT_FORMAT, Decision, Outcome, RunInfo, Timer
+from hocket_server.core.scheduler import SNAPSHOT_FORMAT, Decision, Outcome, RunInfo, Standing, Timer
 from hocket_server.core.snapshot import put_graph, restored_graph
 from hocket_server.core.superstep import SuperstepScheduler
 from hocket_server.core.topology import Topology
@@ -56,9 +56,10 @@ class RunScheduler:
             return v1.RUN_STATE_CANCELLING if is_cancelled else v1.RUN_STATE_RUNNING
         return v1.RUN_STATE_WAITING if self._root.is_waiting else v1.RUN_STATE_RUNNING
 
-    @property
-    def superstep(self) -> int:
-        return self._root.superstep
+    def standing(self) -> Standing:
+        return Standing(
+            self.state, self._root.superstep, self._checkpoint_id, self._root.open_questions(), self.outcome
+        )
 
     @property
     def shared_state(self) -> dict[str, v1.Payload]:
@@ -102,7 +103,7 @@ class RunScheduler:
         self._root.begin(record.payload, decision, record.time)
 
     def _answered(self, record: Answered, decision: Decision) -> None:
-        if self.outcome is not None and record.question_id not in self._root.closed:
+        if self.outcome is not None and not self._root.is_answered(record.question_id):
             self._refuse_if_ended("takes no answers")
         self._root.answered(record, decision)
 
@@ -152,7 +153,8 @@ class RunScheduler:
         if is_fork:
             event.run_started.input.CopyFrom(self._input)
             event.run_started.parent_checkpoint_id = record.parent_checkpoint_id
-            decision.checkpoint_id = f"{self.info.run_id}/{self._root.superstep}"
+            # Of the superstep that is open in it the fork's own boundary comes yet, and takes its number.
+            decision.checkpoint_id = f"{self.info.run_id}/{self._root.superstep - self._root.is_open}"
         else:
             event.run_resumed.checkpoint_id = self._checkpoint_id
             event.run_resumed.max_supersteps = max(record.max_supersteps, self._root.max_supersteps)
@@ -160,7 +162,7 @@ class RunScheduler:
         self._set_deadline(record.time, decision)
         if is_fork:
             self._root.ask_again(decision)
-        self._root.resume(record.max_supersteps, decision, record.time)
+        self._root.resume(record, decision)
 
     def _set_deadline(self, now: int, decision: Decision) -> None:
         if self._run_timeout:
@@ -182,6 +184,8 @@ class RunScheduler:
     def _name_boundary(self, decision: Decision) -> None:
         """One input may close a nested superstep and its parent's: one snapshot is stored, and all of them name it."""
         self._checkpoint_id = decision.checkpoint_id
+        if not self.topology.has_nested:
+            return
         for event in decision.events:
             if event.HasField("superstep_completed"):
                 event.superstep_completed.checkpoint_id = decision.checkpoint_id

@@ -11,7 +11,7 @@ handed out ends in exactly one Completed or Failed input. One that was abandoned
 is over and it is fenced; a Completed that comes late for a *lost* attempt is taken until the next one is handed out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -50,6 +50,19 @@ class Decision:
     abandoned: list[str] = field(default_factory=list)
     invocations: list[Invocation] = field(default_factory=list)
     timers: list[Timer] = field(default_factory=list)
+    # Values that became outputs of the run.
+    outputs: list[v1.Payload] = field(default_factory=list)
+    outcome: Outcome | None = None
+
+
+@dataclass(slots=True)
+class Standing:
+    """Where a run stands, as its users see it."""
+
+    state: v1.RunState.ValueType
+    superstep: int
+    checkpoint_id: str
+    questions: Sequence[v1.Question] = ()
     outcome: Outcome | None = None
 
 

@@ -31,7 +31,7 @@ from hocket.wire import (
 from hocket_server.core.ledger import Work
 from hocket_server.core.retry import Budget
 from hocket_server.core.routing import Buffer
-from hocket_server.core.scheduler import SNAPSHOT_FORMAT, RunInfo
+from hocket_server.core.scheduler import SNAPSHOT_FORMAT, Outcome, RunInfo
 from hocket_server.core.superstep import SuperstepScheduler
 from hocket_server.core.topology import Topology
 
@@ -56,6 +56,8 @@ def put_graph(scheduler: SuperstepScheduler, out: v1.GraphSnapshot) -> None:
         added = out.children.add()
         put_graph_position(held.position, added.position)
         added.snapshot.format = SNAPSHOT_FORMAT
+        if child.outcome is not None:
+            added.snapshot.state = child.outcome.state
         put_graph(child, added.snapshot.graph)
     for index, buffer in sorted(scheduler.buffers.items()):
         _put_buffer(scheduler.topology, index, buffer, out)
@@ -63,13 +65,13 @@ def put_graph(scheduler: SuperstepScheduler, out: v1.GraphSnapshot) -> None:
         node = out.pending.add()
         node.node_id = scheduler.topology.nodes[index].id
         _put_deliveries(deliveries, prefix, node.deliveries)
-    for question_id, question in scheduler.questions.items():
+    for question_id, question in scheduler.questions.open.items():
         opened = out.questions.add()
         opened.question.CopyFrom(question)
         opened.question.question_id = question_id.removeprefix(prefix)
-        if question_id in scheduler.expiries:
-            put_time(scheduler.expiries[question_id], opened.expire_time)
-    for question_id, digest in scheduler.closed.items():
+        if question_id in scheduler.questions.expiries:
+            put_time(scheduler.questions.expiries[question_id], opened.expire_time)
+    for question_id, digest in scheduler.questions.closed.items():
         out.closed_questions.add(question_id=question_id.removeprefix(prefix), answer_digest=digest)
     out.has_output = scheduler.has_output
     out.outputs.extend(scheduler.outputs)
@@ -119,6 +121,8 @@ def _restore(scheduler: SuperstepScheduler, snapshot: v1.GraphSnapshot, is_fork:
         work = scheduler.ledger.works.get(invocation_id) or scheduler.suspended[invocation_id]
         child = scheduler.child(topology.by_id[position.node_id], work)
         _restore(child, held.snapshot.graph, is_fork)
+        if held.snapshot.state:
+            child.outcome = Outcome(held.snapshot.state, failure=child.failure)
     by_group = {join.id: join for join in topology.joins}
     for saved in snapshot.joins:
         buffer = Buffer(fired=saved.fired)
@@ -133,10 +137,10 @@ def _restore(scheduler: SuperstepScheduler, snapshot: v1.GraphSnapshot, is_fork:
         question = v1.Question()
         question.CopyFrom(opened.question)
         question.question_id = prefix + opened.question.question_id
-        scheduler.questions[question.question_id] = question
+        scheduler.questions.open[question.question_id] = question
         if opened.HasField("expire_time"):
-            scheduler.expiries[question.question_id] = time_from(opened.expire_time)
-    scheduler.closed = {prefix + each.question_id: each.answer_digest for each in snapshot.closed_questions}
+            scheduler.questions.expiries[question.question_id] = time_from(opened.expire_time)
+    scheduler.questions.closed = {prefix + each.question_id: each.answer_digest for each in snapshot.closed_questions}
     scheduler.has_output = snapshot.has_output
     scheduler.outputs = list(snapshot.outputs)
     scheduler.signal_writes = state_writes_from(snapshot.signal_writes)
@@ -148,7 +152,8 @@ def _put_work(work: Work, prefix: str, out: v1.Work) -> None:
     put_graph_position(work.position, out.position)
     _put_deliveries(work.deliveries, prefix, out.deliveries)
     out.state, out.attempt = work.state, work.attempt
-    out.failures, out.redeliveries = work.budget.failures, work.budget.redeliveries
+    if work.budget is not None:
+        out.failures, out.redeliveries = work.budget.failures, work.budget.redeliveries
     if work.last_failure is not None:
         out.last_failure.CopyFrom(work.last_failure)
     if work.last_progress is not None:
@@ -159,6 +164,7 @@ def _put_work(work: Work, prefix: str, out: v1.Work) -> None:
         put_time(work.retry_time, out.retry_time)
     if work.continuation is not None:
         out.continuation.CopyFrom(work.continuation)
+    _put_deliveries(work.answers, prefix, out.answers)
     out.waits_for.extend(question_id.removeprefix(prefix) for question_id in work.waits_for)
 
 
@@ -172,6 +178,7 @@ def _work_from(message: v1.Work, scheduler: SuperstepScheduler, is_fork: bool) -
         state=message.state,
         effects=effects_from(message.effects) if message.HasField("effects") else None,
         continuation=message.continuation if message.HasField("continuation") else None,
+        answers=_deliveries_from(message.answers, scheduler.prefix),
         waits_for=[scheduler.prefix + question_id for question_id in message.waits_for],
     )
     if not is_fork:

@@ -17,12 +17,11 @@ file knows no clock, no endpoint and no store.
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Iterable, Sequence
 
 from hocket import v1
-from hocket.errors import NotFoundError, PayloadError, QuestionClosedError
+from hocket.errors import NotFoundError
 from hocket.records import (
     Answered,
     Completed,
@@ -33,18 +32,23 @@ from hocket.records import (
     GraphPosition,
     Invocation,
     Message,
+    Resume,
     Signalled,
     StateWrite,
     Suspended,
 )
-from hocket.wire import put_time
+from hocket_server.core.boundary import boundary_failure, leftovers, merged, routed, signalled, starved
+from hocket_server.core.check import fault, type_error
 from hocket_server.core.ledger import Ledger, Work, put_preview
-from hocket_server.core.merge import ConflictError, Writer, list_of, merge, text_of
-from hocket_server.core.routing import Buffer, ConditionError, Plan, View, compile_reach
+from hocket_server.core.merge import ConflictError
+from hocket_server.core.portion import apart, input_of, together
+from hocket_server.core.question import Questions, answer_order
+from hocket_server.core.routing import Buffer, ConditionError, Drop
 from hocket_server.core.scheduler import Decision, Outcome, RunInfo, Timer
-from hocket_server.core.topology import Node, Topology, covers
+from hocket_server.core.topology import Node, Topology
 
 _IS_OVER = frozenset({v1.WORK_STATE_DONE, v1.WORK_STATE_FAILED})
+_HOLDS_SLOT = frozenset({v1.WORK_STATE_RUNNING, v1.WORK_STATE_BACKOFF, v1.WORK_STATE_ABANDONED})
 
 
 class SuperstepScheduler:
@@ -60,6 +64,7 @@ class SuperstepScheduler:
         self.is_open = False
         self.ending: v1.RunState.ValueType = v1.RUN_STATE_UNSPECIFIED
         self.failure: v1.Failure | None = None
+        self.reason = ""
         self.outcome: Outcome | None = None
         self.has_output = False
         self.outputs: list[v1.Payload] = []
@@ -71,12 +76,9 @@ class SuperstepScheduler:
         self.buffers: dict[int, Buffer] = {}
         self.pending: dict[int, list[Delivery]] = {}
         self.ready: list[Work] = []
-        self.questions: dict[str, v1.Question] = {}
-        self.expiries: dict[str, int] = {}
-        self.closed: dict[str, bytes] = {}
+        self.questions = Questions()
         self.signal_writes: list[StateWrite] = []
         self.queues: dict[int, deque[Work]] = {}
-        self._reach = compile_reach(topology)
 
     # What the world tells it.
 
@@ -94,21 +96,29 @@ class SuperstepScheduler:
         if work is None:
             return None
         node = self.topology.by_id[work.position.node_id]
-        if fault := self._fault(node, record.outcome):
+        if wrong := fault(self.topology, node, record.outcome):
             failure = v1.Failure(
-                kind=v1.FAILURE_KIND_PROTOCOL, type="PROTOCOL", message=fault, source=self._place(node.id)
+                kind=v1.FAILURE_KIND_PROTOCOL, type="PROTOCOL", message=wrong, source=self._place(node.id)
             )
             failed = Failed(record.invocation_id, record.attempt, failure, record.usage, time=record.time)
             return self.failed(failed, decision)
         is_abandoned = work.state == v1.WORK_STATE_ABANDONED
         if isinstance(record.outcome, Suspended):
+            if is_abandoned:
+                # Nobody will answer: it ends here, and asks when the run goes on.
+                failure = v1.Failure(
+                    kind=v1.FAILURE_KIND_CANCELLED, type="CANCELLED", message="it stopped for an answer"
+                )
+                failed = Failed(record.invocation_id, record.attempt, failure, record.usage, time=record.time)
+                return self.failed(failed, decision)
             self._suspend(work, record.outcome, decision, record.time)
         else:
             self.ledger.complete(work, record, record.outcome, decision)
             if is_abandoned and self.ending == v1.RUN_STATE_CANCELLED:
                 # Shown in the log, but a cancelled run takes no effects: resumed, it runs again.
                 work.state, work.effects = v1.WORK_STATE_FAILED, None
-        self._start_next(node, decision, record.time)
+        if self.queues:
+            self._start_next(node, decision, record.time)
         return self.advance(decision, record.time)
 
     def failed(self, record: Failed, decision: Decision) -> None:
@@ -119,6 +129,8 @@ class SuperstepScheduler:
         work = self.ledger.current(record.invocation_id, record.attempt)
         if work is None:
             return None
+        if work.state == v1.WORK_STATE_BACKOFF:
+            return None  # the loss of this attempt was charged
         was_abandoned = work.state == v1.WORK_STATE_ABANDONED
         if not self.ledger.fail(work, record, decision) and not was_abandoned:
             failure = v1.Failure()
@@ -139,29 +151,33 @@ class SuperstepScheduler:
         self.advance(decision, record.time)
 
     def signalled(self, record: Signalled, decision: Decision) -> None:
-        """Raises NotFoundError or PayloadError with nothing changed."""
+        """Raises NotFoundError, PayloadError or ConflictError with nothing changed."""
         target = self.topology.by_id.get(record.target_node_id) if record.target_node_id else self.topology.start
         if target is None:
             known = ", ".join(self.topology.by_id)
             raise NotFoundError(f"node {record.target_node_id!r} is not in the graph; known: {known}")
         if record.payload is not None and not target.takes(record.payload):
-            raise _type_error(f"node {target.id!r}", record.payload, target.input_types)
+            raise type_error(f"node {target.id!r}", record.payload, target.input_types)
+        state = signalled(self.topology, self.state, record.state_writes)
+        if self.is_open:
+            self.signal_writes.extend(record.state_writes)
+        else:
+            self.state = state
         event = self._event(decision).signal_received
         event.target_node_id = target.id
-        self.signal_writes.extend(record.state_writes)
         if record.payload is not None:
             put_preview(record.payload, event.payload)
             message = Message(f"{self.prefix}{self.superstep}/signal", "", record.payload)
             self.pending.setdefault(target.index, []).append(Delivery([message]))
-        elif not self.is_open:
-            self._apply_signal_writes()
         self.advance(decision, record.time)
 
-    def end(self, state: v1.RunState.ValueType, failure: v1.Failure | None, decision: Decision) -> None:
+    def end(
+        self, state: v1.RunState.ValueType, failure: v1.Failure | None, decision: Decision, reason: str = ""
+    ) -> None:
         """Begin to end: what runs is abandoned, and its end awaited before the outcome is told (G31, G33)."""
         if self.ending:
             return
-        self.ending, self.failure = state, failure
+        self.ending, self.failure, self.reason = state, failure, reason
         for work in self.ledger.works.values():
             child = self.children.get(work.invocation_id)
             if child is None or work.state != v1.WORK_STATE_RUNNING:
@@ -171,29 +187,43 @@ class SuperstepScheduler:
             child.advance(decision, 0)
             self._settle(child, decision, 0)
 
-    def resume(self, max_supersteps: int, decision: Decision, time: int) -> None:
+    def resume(self, record: Resume, decision: Decision) -> None:
         """Go on after an end: what is recorded as done stays so, all else is handed out again with fresh budgets (G32)."""
-        if max_supersteps:
-            self.max_supersteps = max(max_supersteps, self.max_supersteps)
-        self.outcome, self.failure = None, None
+        self.raise_limit(record.max_supersteps)
+        self.outcome, self.failure, self.reason = None, None, ""
         self.ending = v1.RUN_STATE_UNSPECIFIED
         self.queues.clear()
-        for question_id, due in self.expiries.items():
-            if due <= time:
-                self.expiries[question_id] = time + self.questions[question_id].expires_in.ToNanoseconds()
-        decision.timers.extend(self._expiry_timers())
+        self.questions.renew(record.time)
+        decision.timers.extend(self.questions.timers())
+        if record.parent_checkpoint_id and self.is_open:
+            self._event(decision).superstep_started.superstep = self.superstep
         for invocation_id in self.suspended:
             if child := self.children.get(invocation_id):
-                child.resume(max_supersteps, decision, time)
+                child.resume(record, decision)
         unfinished = [work for work in self._by_position() if work.state != v1.WORK_STATE_DONE]
         for work in unfinished:
             self.ledger.renew(work)
-        self._start(unfinished, decision, time, resumed=max_supersteps)
-        self.advance(decision, time)
+            if child := self.children.get(work.invocation_id):
+                child.raise_limit(record.max_supersteps)
+        self._start(unfinished, decision, record.time, record)
+        self.advance(decision, record.time)
+
+    def raise_limit(self, max_supersteps: int) -> None:
+        """For this level and all that are nested in it; a lower one changes nothing."""
+        self.max_supersteps = max(max_supersteps, self.max_supersteps)
+        for child in self.children.values():
+            child.raise_limit(max_supersteps)
+
+    def is_answered(self, question_id: str) -> bool:
+        """Whether the question was answered, here or in a nested run."""
+        if question_id in self.questions.closed:
+            return True
+        child = self._child_of(question_id)
+        return child is not None and child.is_answered(question_id)
 
     def ask_again(self, decision: Decision) -> None:
         """A fork tells its own log of every question that is open in it (G37)."""
-        for question in self.questions.values():
+        for question in self.questions.open.values():
             self._event(decision).question_asked.question.CopyFrom(question)
         for child in self.children.values():
             child.ask_again(decision)
@@ -205,11 +235,12 @@ class SuperstepScheduler:
         while self.outcome is None:
             if self.ending:
                 if self.ledger.outstanding == 0:
-                    self.outcome = Outcome(self.ending, failure=self.failure)
+                    self.outcome = Outcome(self.ending, self.reason, self.failure)
                 return
             if self.is_open:
                 if self.ready:
                     self._rejoin(decision, time)
+                    continue
                 if self.ledger.outstanding:
                     return
                 self._close(decision, time)
@@ -221,63 +252,72 @@ class SuperstepScheduler:
                     self.outcome = Outcome(v1.RUN_STATE_LIMIT_REACHED, reason)
                     return
                 self._open(decision, time)
-            elif self.questions or self.suspended:
+            elif self.questions.open or self.suspended:
                 return
             else:
                 self._converge(decision)
 
     @property
     def is_waiting(self) -> bool:
-        return self.outcome is None and not self.is_open and bool(self.questions or self.suspended)
+        return self.outcome is None and not self.is_open and bool(self.questions.open or self.suspended)
 
     def _open(self, decision: Decision, time: int) -> None:
         self.superstep += 1
         self.is_open = True
         pending, self.pending = self.pending, {}
-        ready, self.ready = self.ready, []
         works: list[Work] = []
         for index in sorted(pending):
-            works.extend(self._works(self.topology.nodes[index], pending[index]))
+            self._add_works(self.topology.nodes[index], pending[index], works)
         for work in works:
             self.ledger.open(work)
-        started = self._event(decision).superstep_started
-        started.superstep = self.superstep
-        if ready:
+        self._event(decision).superstep_started.superstep = self.superstep
+        if self.ready:
+            ready, self.ready = self.ready, []
             for work in ready:
                 self._take_back(work)
             works = sorted([*ready, *works], key=self._key)
-        started.node_ids.extend(dict.fromkeys(work.position.node_id for work in works))
         self._start(works, decision, time)
 
-    def _works(self, node: Node, deliveries: list[Delivery]) -> list[Work]:
+    def _add_works(self, node: Node, deliveries: list[Delivery], works: list[Work]) -> None:
         """One invocation for the node's whole input, or several (architecture 5)."""
-        if node.concurrency == 1 and node.nested is None:
-            parts = _split(deliveries, self.info.max_invocation_bytes)
-        else:
-            parts = _apart(deliveries)
-        is_whole = len(parts) == 1 and node.concurrency == 1 and node.nested is None
-        works: list[Work] = []
-        for number, part in enumerate(parts, start=0 if is_whole else 1):
+        is_apart = node.concurrency > 1 or node.nested is not None
+        parts = apart(deliveries) if is_apart else together(deliveries, self.info.max_invocation_bytes)
+        number = 1 if is_apart or len(parts) > 1 else 0
+        for part in parts:
             position = GraphPosition(self.superstep, node.id, number)
             works.append(Work(position, self.invocation_id(position), node.policy, part))
-        return works
+            number += 1
 
     def invocation_id(self, position: GraphPosition) -> str:
         part = f"#{position.delivery}" if position.delivery else ""
         return f"{self.prefix}{position.superstep}/{position.node_id}{part}"
 
-    def _start(self, works: Iterable[Work], decision: Decision, time: int, resumed: int | None = None) -> None:
+    def _start(self, works: Iterable[Work], decision: Decision, time: int, resumed: Resume | None = None) -> None:
         """Hand out, as many of a node at once as it declares; the others queue."""
-        running: dict[int, int] = {}
-        for work in works:
-            node = self.topology.by_id[work.position.node_id]
-            running[node.index] = running.get(node.index, 0) + 1
-            if running[node.index] > node.concurrency:
+        by_id = self.topology.by_id
+        node: Node | None = None
+        running = 0
+        for work in works:  # by position, so a node's are together
+            if self.ending:
+                return
+            if node is None or node.id != work.position.node_id:
+                node = by_id[work.position.node_id]
+                running = self._running(node)
+            running += 1
+            if running > node.concurrency:
                 self.queues.setdefault(node.index, deque()).append(work)
             else:
                 self._start_one(node, work, decision, time, resumed)
 
-    def _start_one(self, node: Node, work: Work, decision: Decision, time: int, resumed: int | None = None) -> None:
+    def _running(self, node: Node) -> int:
+        """How many of a node hold a slot."""
+        if len(self.ledger.works) == 1:
+            return 0
+        return sum(
+            work.position.node_id == node.id and work.state in _HOLDS_SLOT for work in self.ledger.works.values()
+        )
+
+    def _start_one(self, node: Node, work: Work, decision: Decision, time: int, resumed: Resume | None = None) -> None:
         if node.nested is None:
             self.ledger.hand_out(work, decision)
             return
@@ -285,10 +325,10 @@ class SuperstepScheduler:
         if child is None:
             self.ledger.begin(work, decision)
             child = self.child(node, work)
-            child.begin(_input_of(work), decision, time)
-        elif resumed is not None:
+            child.begin(input_of(work.deliveries), decision, time)
+        elif resumed is not None or child.outcome is not None:
             self.ledger.begin(work, decision)
-            child.resume(resumed, decision, time)
+            child.resume(resumed or Resume(time=time), decision)
         else:
             work.state = v1.WORK_STATE_RUNNING
             child.advance(decision, time)
@@ -304,7 +344,7 @@ class SuperstepScheduler:
         ready, self.ready = self.ready, []
         for work in ready:
             self._take_back(work)
-            self._start_one(self.topology.by_id[work.position.node_id], work, decision, time)
+        self._start(sorted(ready, key=self._key), decision, time)
 
     def _take_back(self, work: Work) -> None:
         self.suspended.pop(work.invocation_id, None)
@@ -315,80 +355,49 @@ class SuperstepScheduler:
         """The boundary: everything is worked out first, then committed; a fault leaves all as it was."""
         works = self._by_position()
         try:
-            state = self._merged(works)
-            plan, drops = self._route(works, state)
+            state = merged(self.topology, self.state, works)
+            signal_writes, self.signal_writes = self.signal_writes, []
+            state = signalled(self.topology, state, signal_writes)
+            self.signal_writes = signal_writes
+            plan, drops = routed(self.topology, self.info.hooks, works, state, self.superstep, self.buffers)
         except (ConflictError, ConditionError) as error:
-            is_conflict = isinstance(error, ConflictError)
-            kind = v1.FAILURE_KIND_CONFLICT if is_conflict else v1.FAILURE_KIND_CONDITION
-            name = "CONFLICT" if is_conflict else "CONDITION"
-            failure = v1.Failure(kind=kind, type=name, message=str(error), source=self._place(""))
-            return self.end(v1.RUN_STATE_FAILED, failure, decision)
+            return self.end(v1.RUN_STATE_FAILED, boundary_failure(error, self._place("")), decision)
         self.is_open = False
-        self.state, self.signal_writes = state, []
+        self.state = state
+        if self.signal_writes:
+            self.signal_writes = []
         for work in works:
             self._commit(work, drops.get(work.invocation_id, ()), decision, time)
-        busy = 0
-        for question in self.questions.values():
-            busy |= 1 << self.topology.by_id[question.node_id].index
-        for work in self.suspended.values():
-            busy |= 1 << self.topology.by_id[work.position.node_id].index
-        for target in self.pending:
-            busy |= 1 << target
         if self.topology.joins:
-            plan.fire(busy, self._reach)
-        self.buffers = plan.buffers
+            plan.fire(self._busy())
+            self.buffers = plan.buffers
         later, self.pending = self.pending, plan.deliveries
         for target, deliveries in later.items():
             self.pending.setdefault(target, []).extend(deliveries)
         self.ledger.works = {}
-        self.queues.clear()
+        if self.queues:
+            self.queues = {}
         completed = self._event(decision).superstep_completed
         completed.superstep = self.superstep
         completed.checkpoint_id = decision.checkpoint_id = f"{self.prefix}{self.superstep}"
         return None
 
-    def _merged(self, works: Sequence[Work]) -> dict[str, v1.Payload]:
-        writers = [
-            Writer(work.position.node_id, work.invocation_id, work.effects.state_writes)
-            for work in works
-            if work.effects is not None and work.effects.state_writes
-        ]
-        state = merge(self.state, self.topology.merge_policies, writers) if writers else self.state
-        if self.signal_writes:
-            # A signal is no writer of the superstep: it comes after, and conflicts with nobody.
-            signal = Writer("", "", self.signal_writes)
-            state = merge(state, self.topology.merge_policies, [signal])
-        return state
-
-    def _apply_signal_writes(self) -> None:
-        self.state, self.signal_writes = self._merged(()), []
-
-    def _route(
-        self, works: Sequence[Work], state: dict[str, v1.Payload]
-    ) -> tuple[Plan, dict[str, list[tuple[Message, v1.DropReason.ValueType]]]]:
-        view = View(self.info.hooks, state, self.superstep)
-        plan = Plan(self.topology, view, self.buffers)
-        drops: dict[str, list[tuple[Message, v1.DropReason.ValueType]]] = {}
+    def _busy(self) -> int:
+        """Nodes, as a bit set, that may still send though no edge delivers to them: asked, set aside, or told from outside."""
         by_id = self.topology.by_id
-        for work in works:
-            effects = work.effects
-            if effects is None:
-                continue
-            source = by_id[work.position.node_id]
-            for message in effects.messages:
-                reason = plan.route(message, source)
-                if reason:
-                    drops.setdefault(work.invocation_id, []).append((message, reason))
-            if effects.handoff is not None:
-                handoff = effects.handoff
-                message = Message(f"{work.invocation_id}/handoff", source.id, _handed(handoff), handoff.target_node_id)
-                plan.deliver(by_id[handoff.target_node_id], message)
-        return plan, drops
+        busy = 0
+        for question in self.questions.open.values():
+            busy |= 1 << by_id[question.node_id].index
+        for work in self.suspended.values():
+            busy |= 1 << by_id[work.position.node_id].index
+        for target in self.pending:
+            busy |= 1 << target
+        return busy
 
     def _commit(
         self,
         work: Work,
-        drops: Iterable[tuple[Message, v1.DropReason.ValueType]],
+        drops: Iterable[Drop],
         decision: Decision,
         time: int,
     ) -> None:
@@ -397,7 +406,8 @@ class SuperstepScheduler:
         if effects is None:
             return
         node_id = work.position.node_id
-        self.children.pop(work.invocation_id, None)
+        if self.children and (child := self.children.pop(work.invocation_id, None)):
+            self.questions.adopt(child.questions)
         if effects.private_state is not None:
             self.private_state[node_id] = effects.private_state
         if effects.outputs:
@@ -428,6 +438,8 @@ class SuperstepScheduler:
                 self.has_output = True
                 if self.path:
                     self.outputs.append(payload)
+                else:
+                    decision.outputs.append(payload)
 
     def _drop(
         self, message: Message, reason: v1.DropReason.ValueType, decision: Decision, target_node_id: str = ""
@@ -440,28 +452,11 @@ class SuperstepScheduler:
 
     def _converge(self, decision: Decision) -> None:
         """Nothing is in flight and nobody is waited for. A join that still holds messages is no success (G20)."""
-        for join in self.topology.joins:
-            buffer = self.buffers.get(join.index)
-            if buffer is None or not buffer.messages:
-                continue
-            missing = [source.id for source in join.sources if source.index not in buffer.messages]
-            # A quorum is met by fewer than all: what comes after it has fired is reported, and no fault.
-            is_surplus = join.policy == v1.JOIN_POLICY_QUORUM and buffer.fired
-            if not join.optional and not is_surplus:
-                text = (
-                    f"join {join.targets[0].id!r} (edge group {join.id!r}) still holds messages and waits for "
-                    f"{', '.join(missing)}; use wait_for 'reachable' or 'any', or mark it optional"
-                )
-                failure = v1.Failure(
-                    kind=v1.FAILURE_KIND_JOIN_STARVED,
-                    type="JOIN_STARVED",
-                    message=text,
-                    source=self._place(join.targets[0].id),
-                )
-                return self.end(v1.RUN_STATE_FAILED, failure, decision)
-            for messages in buffer.messages.values():
-                for message in messages:
-                    self._drop(message, v1.DROP_REASON_JOIN_LEFTOVER, decision, join.targets[0].id)
+        if failure := starved(self.topology, self.buffers):
+            failure.source = self._place(failure.source)
+            return self.end(v1.RUN_STATE_FAILED, failure, decision)
+        for join, message in leftovers(self.topology, self.buffers):
+            self._drop(message, v1.DROP_REASON_JOIN_LEFTOVER, decision, join.targets[0].id)
         without = not self.has_output and self.topology.declares_output
         self.outcome = Outcome(v1.RUN_STATE_COMPLETED, converged_without_output=without)
         return None
@@ -515,7 +510,7 @@ class SuperstepScheduler:
             failed = self._work_event(work, decision).invocation_failed
             failed.node_id = node.id
             failed.failure.CopyFrom(failure)
-            self.end(outcome.state, outcome.failure, decision)
+            self.end(outcome.state, outcome.failure, decision, outcome.reason)
 
     # Questions.
 
@@ -532,28 +527,20 @@ class SuperstepScheduler:
         opened.question_id = f"{work.invocation_id}/{question.question_id}"
         opened.node_id = work.position.node_id
         opened.path.extend(self.path)
-        put_time(time, opened.create_time)
-        self.questions[opened.question_id] = opened
+        if timer := self.questions.ask(opened, time):
+            decision.timers.append(timer)
         self._work_event(work, decision).question_asked.question.CopyFrom(opened)
-        if question.HasField("expires_in"):
-            due = time + question.expires_in.ToNanoseconds()
-            self.expiries[opened.question_id] = due
-            decision.timers.append(Timer(v1.TIMER_KIND_QUESTION, opened.question_id, due))
 
     def _accept(self, record: Answered, decision: Decision) -> None:
         """Close the question and queue its answer; what then goes on is for `advance`."""
-        question = self.questions.get(record.question_id)
-        if question is not None:
-            if question.response_types and not covers(frozenset(question.response_types), record.payload):
-                raise _type_error(f"question {record.question_id!r}", record.payload, question.response_types)
-            return self._close_question(question, record, decision, is_expired=False)
-        if digest := self.closed.get(record.question_id):
-            if digest == _digest(record.payload):
-                return None
-            raise QuestionClosedError(f"question {record.question_id!r} was answered otherwise; the answer stands")
+        if question := self.questions.open.get(record.question_id):
+            self.questions.check(question, record)
+            return self._close_question(question, record, decision)
+        if self.questions.is_repeated(record):
+            return None
         child = self._child_of(record.question_id)
         if child is None:
-            known = ", ".join(self.questions) or "none"
+            known = ", ".join(self.questions.open) or "none"
             raise NotFoundError(
                 f"question {record.question_id!r} is not open; open: {known}", v1.ERROR_REASON_QUESTION_NOT_FOUND
             )
@@ -579,35 +566,28 @@ class SuperstepScheduler:
         elif record.timer_kind == v1.TIMER_KIND_RETRY:
             if not self.ending and (work := self.ledger.works.get(record.subject_id)):
                 self.ledger.retry(work, decision)
-        elif (question := self.questions.get(record.subject_id)) and not self.ending:
+        elif (question := self.questions.open.get(record.subject_id)) and not self.ending:
             self._expire(question, record, decision)
 
-    def _close_question(self, question: v1.Question, record: Answered, decision: Decision, *, is_expired: bool) -> None:
+    def _close_question(
+        self, question: v1.Question, record: Answered, decision: Decision, *, is_expired: bool = False
+    ) -> None:
         question_id = question.question_id
-        del self.questions[question_id]
-        self.expiries.pop(question_id, None)
-        self.closed[question_id] = _digest(record.payload)
+        answer = self.questions.close(question, record)
         answered = self._event(decision).question_answered
         answered.question_id, answered.answered_by, answered.expired = question_id, record.answered_by, is_expired
         answered.answer.CopyFrom(record.payload)
-        answer = Message(
-            f"{question_id}/answer",
-            question.node_id,
-            record.payload,
-            question_id=question_id,
-            question=question.payload,
-        )
         for work in self.suspended.values():
             if question_id in work.waits_for:
-                work.deliveries = [*work.deliveries, Delivery([answer])]
-                work.waits_for.remove(question_id)
+                answers = [*work.answers, Delivery([answer])]
+                work.answers = sorted(answers, key=lambda delivery: answer_order(delivery.messages[0]))
+                work.waits_for = [each for each in work.waits_for if each != question_id]
                 if not work.waits_for:
                     self.ready.append(work)
                 return
         deliveries = self.pending.setdefault(self.topology.by_id[question.node_id].index, [])
         deliveries.append(Delivery([answer]))
-        # By id, not by arrival: who answered first must not matter to the log (G9).
-        deliveries.sort(key=lambda delivery: delivery.messages[0].question_id)
+        deliveries.sort(key=lambda delivery: answer_order(delivery.messages[0]))
 
     def _expire(self, question: v1.Question, record: Fired, decision: Decision) -> None:
         if question.HasField("default_answer"):
@@ -638,7 +618,7 @@ class SuperstepScheduler:
             info.run_id,
             work.position,
             node.executor_type,
-            work.deliveries,
+            [*work.deliveries, *work.answers] if work.answers else work.deliveries,
             state,
             node.state_reads,
             private_state,
@@ -671,35 +651,7 @@ class SuperstepScheduler:
         for part in parts:
             if part.effects is not None and part.effects.private_state is not None:
                 private_state = part.effects.private_state
-        return self._merged(parts), private_state
-
-    def _fault(self, node: Node, outcome: Effects | Suspended) -> str:
-        """What makes a result one that cannot be committed (contract 4); empty when nothing does."""
-        if isinstance(outcome, Suspended):
-            return "" if outcome.questions else "a suspended result asks nothing; it would never go on"
-        for message in outcome.messages:
-            if not covers(node.message_types, message.payload):
-                return _undeclared(node, "sends", message.payload, node.message_types)
-            if message.target_node_id and message.target_node_id not in node.targets:
-                known = ", ".join(sorted(node.targets)) or "none"
-                return f"node {node.id!r} sent to {message.target_node_id!r}; its edges lead to: {known}"
-        for output in outcome.outputs:
-            if not covers(node.output_types, output):
-                return _undeclared(node, "yields", output, node.output_types)
-        if outcome.handoff is not None and outcome.handoff.target_node_id not in node.handoffs:
-            known = ", ".join(sorted(node.handoffs)) or "none"
-            return f"node {node.id!r} handed off to {outcome.handoff.target_node_id!r}; its declared targets: {known}"
-        if outcome.handoff is not None:
-            target = self.topology.by_id[outcome.handoff.target_node_id]
-            payload = _handed(outcome.handoff)
-            if not target.takes(payload):
-                return f"node {node.id!r} handed {payload.type!r} to {target.id!r}, which takes: {_listed(target.input_types)}"
-        if outcome.private_state is not None and node.concurrency > 1:
-            return f"node {node.id!r} runs with concurrency {node.concurrency} and so has no private state"
-        keys = [question.question_id for question in outcome.questions]
-        if len(set(keys)) < len(keys):
-            return f"node {node.id!r} asked two questions under one id; ids: {', '.join(sorted(keys))}"
-        return ""
+        return merged(self.topology, self.state, parts), private_state
 
     def _by_position(self) -> list[Work]:
         works = list(self.ledger.works.values())
@@ -715,7 +667,9 @@ class SuperstepScheduler:
         return "/".join((*self.path, node_id) if node_id else self.path)
 
     def _event(self, decision: Decision) -> v1.Event:
-        event = v1.Event(path=self.path) if self.path else v1.Event()
+        event = v1.Event()
+        if self.path:
+            event.path.extend(self.path)
         decision.events.append(event)
         return event
 
@@ -724,86 +678,24 @@ class SuperstepScheduler:
         event.invocation_id, event.attempt = work.invocation_id, work.attempt
         return event
 
+    def open_questions(self) -> Sequence[v1.Question]:
+        """Of this level and of all that are nested in it."""
+        if not self.children:
+            return list(self.questions.open.values()) if self.questions.open else ()
+        nested = (question for child in self.children.values() for question in child.open_questions())
+        return [*self.questions.open.values(), *nested]
+
     def in_flight(self) -> list[tuple[str, int]]:
         own = [each for each in self.ledger.in_flight() if each[0] not in self.children]
         for child in self.children.values():
             own.extend(child.in_flight())
         return own
 
-    def _expiry_timers(self) -> list[Timer]:
-        return [Timer(v1.TIMER_KIND_QUESTION, subject, due) for subject, due in self.expiries.items()]
-
     def timers(self) -> list[Timer]:
-        timers = self._expiry_timers()
+        timers = self.questions.timers()
         for work in self.ledger.works.values():
             if work.state == v1.WORK_STATE_BACKOFF:
                 timers.append(self.ledger.timer(work))
         for child in self.children.values():
             timers.extend(child.timers())
         return timers
-
-
-def _split(deliveries: list[Delivery], limit: int) -> list[list[Delivery]]:
-    """In order, each part below `limit` bytes unless a single message or list is larger."""
-    sizes = [[message.payload.ByteSize() for message in delivery.messages] for delivery in deliveries]
-    if sum(map(sum, sizes)) <= limit:
-        return [deliveries]
-    parts: list[list[Delivery]] = []
-    filled = limit + 1
-    for delivery, own_sizes in zip(deliveries, sizes, strict=True):
-        pieces = (
-            [(delivery, sum(own_sizes))]
-            if delivery.joined
-            else [
-                (Delivery([message], delivery.edge_group_id), size)
-                for message, size in zip(delivery.messages, own_sizes, strict=True)
-            ]
-        )
-        for piece, size in pieces:
-            if filled + size > limit:
-                parts.append([])
-                filled = 0
-            filled += size
-            last = parts[-1]
-            if last and not piece.joined and not last[-1].joined and last[-1].edge_group_id == piece.edge_group_id:
-                last[-1].messages.extend(piece.messages)
-            else:
-                last.append(piece)
-    return parts
-
-
-def _apart(deliveries: list[Delivery]) -> list[list[Delivery]]:
-    """One part for each message, and one for each list of a fan-in."""
-    parts: list[list[Delivery]] = []
-    for delivery in deliveries:
-        if delivery.joined:
-            parts.append([delivery])
-        else:
-            parts.extend([Delivery([message], delivery.edge_group_id)] for message in delivery.messages)
-    return parts
-
-
-def _input_of(work: Work) -> v1.Payload:
-    delivery = work.deliveries[0]
-    return list_of(m.payload for m in delivery.messages) if delivery.joined else delivery.messages[0].payload
-
-
-def _handed(handoff: v1.Handoff) -> v1.Payload:
-    """The payload, or the task's words when there is none."""
-    return handoff.payload if handoff.HasField("payload") else text_of(handoff.task)
-
-
-def _digest(payload: v1.Payload) -> bytes:
-    return hashlib.sha256(payload.SerializeToString(deterministic=True)).digest()
-
-
-def _type_error(place: str, payload: v1.Payload, types: Iterable[str] | None) -> PayloadError:
-    return PayloadError(f"{place} takes {_listed(types)}, not {payload.type!r}", type_name=payload.type)
-
-
-def _undeclared(node: Node, verb: str, payload: v1.Payload, types: Iterable[str] | None) -> str:
-    return f"node {node.id!r} {verb} {payload.type!r}, which it does not declare; declared: {_listed(types)}"
-
-
-def _listed(types: Iterable[str] | None) -> str:
-    return ", ".join(sorted(types or ())) or "nothing"

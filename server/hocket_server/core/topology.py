@@ -1,6 +1,6 @@
 """A graph compiled for running: ids resolved to nodes, types to sets, conditions to callables.
 
-Built once for a definition and shared by all its runs; nothing in it changes. Positions in the definition's lists are the
+Built once for a definition and shared by all its runs; nothing in it changes but what is remembered of it. Positions in the definition's lists are the
 only order there is.
 """
 
@@ -72,6 +72,8 @@ class Group:
     targets: list[Node]
     conditions: list[str] = field(default_factory=list)
     selection: str = ""
+    # Every target gets every message that it takes: nothing is evaluated.
+    is_direct: bool = False
     # Of a fan-in only.
     sources: list[Node] = field(default_factory=list)
     policy: v1.JoinPolicy.ValueType = v1.JOIN_POLICY_ALL
@@ -93,6 +95,8 @@ class Topology:
     # Every edge, for joins that ask what can still be reached: targets by source index, with the group's index.
     edges: list[list[tuple[int, int]]]
     contributed_keys: tuple[str, ...] = ()
+    has_nested: bool = False
+    _reaching: dict[tuple[int, int], int] = field(default_factory=dict)
 
     @property
     def declares_output(self) -> bool:
@@ -101,6 +105,31 @@ class Topology:
             node.role == v1.OUTPUT_ROLE_OUTPUT and (node.output_types is None or node.output_types)
             for node in self.nodes
         )
+
+    def reaching(self, join: Group, source: Node) -> int:
+        """Nodes, as a bit set by index, from which `source` can be reached on edges that do not pass through `join` (G18).
+
+        The source itself is one of them: while it has a message it may still send. Worked out once, when it is first asked.
+        """
+        key = (join.index, source.index)
+        if key not in self._reaching:
+            self._reaching[key] = _reaching(self, join, source)
+        return self._reaching[key]
+
+
+def _reaching(topology: Topology, join: Group, source: Node) -> int:
+    into: list[list[int]] = [[] for _ in topology.nodes]
+    for origin, edges in enumerate(topology.edges):
+        for target, group in edges:
+            if group != join.index:
+                into[target].append(origin)
+    found, ahead = 1 << source.index, [source.index]
+    while ahead:
+        for origin in into[ahead.pop()]:
+            if not found >> origin & 1:
+                found |= 1 << origin
+                ahead.append(origin)
+    return found
 
 
 def compile_topology(definition: v1.Definition) -> Topology:
@@ -139,6 +168,7 @@ def _compile(scope: Scope, compiled: dict[int, Topology]) -> Topology:
         max_supersteps=graph.max_supersteps or DEFAULT_MAX_SUPERSTEPS,
         signature=definition.signature,
         edges=edges,
+        has_nested=any(node.nested is not None for node in nodes),
         contributed_keys=tuple(key.key for key in graph.state_keys if key.merge_policy in CONTRIBUTING),
     )
 
@@ -214,6 +244,7 @@ def _group(index: int, message: v1.EdgeGroup, by_id: Mapping[str, Node]) -> Grou
         case _:
             raise ValueError(f"edge group {index} of graph has no kind; validate the definition first")
     group.id = edge_group_id(message, index)
+    group.is_direct = group.kind == "fan_out" or (group.kind == "single" and not group.conditions[0])
     return group
 
 
@@ -229,22 +260,3 @@ def _sources(group: Group, message: v1.EdgeGroup, by_id: Mapping[str, Node]) -> 
             return [by_id[message.multi_selection.source_node_id]]
         case _:
             return group.sources
-
-
-def reaching(topology: Topology, join: Group, source: Node) -> int:
-    """Nodes, as a bit set by index, from which `source` can be reached on edges that do not pass through `join` (G18).
-
-    The source itself is one of them: while it has a message it may still send.
-    """
-    into: list[list[int]] = [[] for _ in topology.nodes]
-    for origin, edges in enumerate(topology.edges):
-        for target, group in edges:
-            if group != join.index:
-                into[target].append(origin)
-    found, ahead = 1 << source.index, [source.index]
-    while ahead:
-        for origin in into[ahead.pop()]:
-            if not found >> origin & 1:
-                found |= 1 << origin
-                ahead.append(origin)
-    return found

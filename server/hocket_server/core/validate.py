@@ -149,7 +149,7 @@ class _Graph:
     # Nodes
 
     def _check_nodes(self) -> None:
-        nodes = self._graph.nodes
+        nodes = self._place.nodes
         for position, node in enumerate(nodes):
             node_id = node.id
             self._ids.append(node_id)
@@ -259,7 +259,7 @@ class _Graph:
 
     def _check_edge_group(self, position: int, group: v1.EdgeGroup) -> None:
         kind = group.WhichOneof("kind")
-        if bad := CONTROL.search(group.id):
+        if group.id and (bad := CONTROL.search(group.id)):
             message = f"edge group id {quoted(group.id)} holds {character(bad[0])}; take it out"
             self._group_fault(position, "id", message)
         match kind:

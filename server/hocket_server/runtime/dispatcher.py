@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -38,7 +38,7 @@ class Attempt:
 
     invocation: Invocation
     deliver: Deliver
-    task: asyncio.Task[object]
+    task: asyncio.Task[None]
     failure: v1.Failure | None = None
     is_over: bool = False
     deadline: Handle | None = None
@@ -68,15 +68,15 @@ class Dispatcher:
         self._grace = grace
         self._tracer = tracer
         self.attempts: dict[str, Attempt] = {}
+        self._is_stopping = False
 
-    async def attempt(self, invocation: Invocation, deliver: Deliver, sign: Sign) -> Ended | None:
-        """Carry it out in the current task. None when it was fenced: its end has been delivered already."""
+    async def attempt(
+        self, invocation: Invocation, task: asyncio.Task[None], deliver: Deliver, sign: Sign
+    ) -> Ended | None:
+        """Carry it out in `task`, the current one. None when it was fenced: its end has been delivered already."""
         endpoint = self._endpoint(invocation.executor_type)
         if endpoint is None:
             return Failed(invocation.invocation_id, invocation.attempt, self._unscheduled(invocation))
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("an attempt runs in a task")
         attempt = Attempt(invocation, deliver, task)
         self.attempts[invocation.invocation_id] = attempt
         if invocation.timeout is not None:
@@ -92,13 +92,16 @@ class Dispatcher:
                 ended = await endpoint.execute(invocation, live)
             else:
                 with self._span(self._tracer, invocation) as span:
-                    ended = await endpoint.execute(invocation, live)
-                    _tell(span, ended)
+                    try:
+                        ended = await endpoint.execute(invocation, live)
+                    finally:
+                        if attempt.failure is not None:
+                            _tell(span, attempt.failure)
+                    if attempt.failure is None:
+                        _tell(span, ended.failure if isinstance(ended, Failed) else None)
         except asyncio.CancelledError:
             if attempt.failure is None and task.cancelling():
                 raise  # the whole process is being stopped
-            while task.cancelling():
-                task.uncancel()
             failure = attempt.failure or v1.Failure(
                 kind=v1.FAILURE_KIND_CANCELLED, type="CANCELLED", message="the handler was cancelled from within"
             )
@@ -107,6 +110,8 @@ class Dispatcher:
             attempt.disarm()
             if self.attempts.get(invocation.invocation_id) is attempt:
                 del self.attempts[invocation.invocation_id]
+        if task.cancelling():
+            await self._absorb(task)
         if attempt.is_over:
             logger.warning(
                 "%s attempt %d returned after it was fenced; its result is refused",
@@ -120,6 +125,20 @@ class Dispatcher:
         if isinstance(ended, Failed) and attempt.last_progress is not None:
             ended.last_progress = attempt.last_progress
         return ended
+
+    def stop(self) -> None:
+        """The process is being stopped: what is cancelled from now on ends for good, also if a handler swallows it."""
+        self._is_stopping = True
+
+    async def _absorb(self, task: asyncio.Task[None]) -> None:
+        """A cancellation that a handler swallowed, or asked for itself, is not for who goes on in its task. (Until Python
+        3.12 a TaskGroup that fails leaves one behind.)"""
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        if self._is_stopping:
+            raise asyncio.CancelledError
+        while task.cancelling():
+            task.uncancel()
 
     def cancel(self, invocation_id: str, grace: float | None = None) -> None:
         """Tell the attempt to stop; after the grace time it is fenced."""
@@ -208,14 +227,15 @@ class Dispatcher:
                 tracing.INVOCATION_ID: invocation.invocation_id,
                 tracing.NODE_ID: node_id,
                 tracing.ATTEMPT: invocation.attempt,
+                **({tracing.SUPERSTEP: position.superstep} if isinstance(position, GraphPosition) else {}),
             },
         )
 
 
-def _tell(span: Span, ended: Ended) -> None:
+def _tell(span: Span, failure: v1.Failure | None) -> None:
     from opentelemetry.trace import Status, StatusCode
 
-    if isinstance(ended, Failed):
-        span.set_status(Status(StatusCode.ERROR, f"{ended.failure.type}: {ended.failure.message}"))
-    else:
+    if failure is None:
         span.set_status(Status(StatusCode.OK))
+    else:
+        span.set_status(Status(StatusCode.ERROR, f"{failure.type}: {failure.message}"))

@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from hocket import v1
 from hocket.errors import HocketError
 from hocket.records import Completed, Effects, Failed, Input, Invocation
-from hocket.wire import SECOND, put_time
+from hocket.wire import put_time
 from hocket_server.core.run import TERMINAL, RunScheduler
 from hocket_server.core.scheduler import Decision, Timer
 from hocket_server.runtime.clock import Clock
@@ -30,6 +31,15 @@ BOUNDARIES_PER_SNAPSHOT = 32
 MESSAGES_PER_SNAPSHOT = 20_000
 # How many attempts a carrier runs by itself before it lets others have the loop.
 TURNS_PER_YIELD = 32
+MAX_REPORTED = 10_000
+
+
+@dataclass(slots=True)
+class Report:
+    """A run as it was parked: who awaits it has this, whatever the store forgets meanwhile. `log` is its newest events."""
+
+    run: v1.Run
+    log: list[bytes]
 
 
 class Driver:
@@ -48,6 +58,7 @@ class Driver:
         sequence: int = 0,
         arm: Callable[[str, Timer], None],
         park: Callable[[Driver], None],
+        keeps_report: bool = False,
     ) -> None:
         self.run_id = run_id
         self.scheduler = scheduler
@@ -68,6 +79,8 @@ class Driver:
         self._messages = 0
         self._grace: float | None = None
         self._parked = asyncio.Event()
+        self._keeps_report = keeps_report
+        self.report: Report | None = None
         self.failure: BaseException | None = None
 
     def deliver(self, record: Input, reply: asyncio.Future[None] | None = None, *, grace: float | None = None) -> None:
@@ -115,7 +128,9 @@ class Driver:
             raise self.failure
 
     async def _carry(self) -> None:
-        me = asyncio.current_task()
+        me = self._carrier
+        if me is None:
+            raise RuntimeError("a driver is carried by a task of its own")
         turns = 0
         while True:
             alone: Invocation | None = None
@@ -123,7 +138,7 @@ class Driver:
                 alone = await self._turn()
             if alone is not None:
                 self._is_lent = True
-                ended = await self._dispatcher.attempt(alone, self._fenced, self._sign)
+                ended = await self._dispatcher.attempt(alone, me, self._fenced, self._sign)
                 if self._carrier is not me:
                     if ended is not None:
                         self._ended(ended)
@@ -144,9 +159,18 @@ class Driver:
                 finally:
                     self._wake = None
             else:
+                if self._keeps_report:
+                    self.report = await self.read_report()
+                    if self._inbox:
+                        continue
                 self._carrier = None
                 self._put_aside()
                 return
+
+    async def read_report(self) -> Report:
+        run = await self._store.run(self.run_id)
+        log = await self._store.log(self.run_id, max(0, run.last_sequence - MAX_REPORTED), MAX_REPORTED)
+        return Report(run, log)
 
     async def _turn(self) -> Invocation | None:
         """One pass over what is queued; the one invocation that the carrier should run itself, if there is just one."""
@@ -155,6 +179,12 @@ class Driver:
         replies: list[asyncio.Future[None]] = []
         inbox, scheduler = self._inbox, self.scheduler
         now = self._clock.now()
+        sequence = self._sequence
+        # What all events of this turn are stamped with. Encodings that are joined are merged: protobuf's own rule.
+        stamp = v1.Event()
+        stamp.run_id = self.run_id
+        put_time(now, stamp.time)
+        stamped = stamp.SerializeToString()
         while inbox:
             record, reply = inbox.popleft()
             record.time = now
@@ -170,19 +200,18 @@ class Driver:
                 continue
             if reply is not None:
                 replies.append(reply)
+            log = []
             for event in decision.events:
-                self._sequence += 1
-                event.run_id = self.run_id
-                event.sequence = self._sequence
-                stamp = event.time
-                stamp.seconds, stamp.nanos = divmod(now, SECOND)
-            snapshot = None
-            if decision.checkpoint_id:
-                snapshot = self._snapshot(record)
+                sequence += 1
+                event.sequence = sequence
+                log.append(event.SerializeToString() + stamped)
+            checkpoint_id = decision.checkpoint_id
+            snapshot = self._snapshot(record) if checkpoint_id else None
             decisions.append(decision)
-            entries.append(Entry(record, decision.events, decision.checkpoint_id, snapshot))
+            entries.append(Entry(record, log, decision.outputs, checkpoint_id, snapshot))
+        self._sequence = sequence
         if entries:
-            await self._store.commit(self.run_id, entries, scheduler.state)
+            await self._store.commit(self.run_id, entries, scheduler.standing())
             self._feed.ring(self.run_id)
         for done in replies:
             if not done.done():
@@ -199,13 +228,14 @@ class Driver:
         return self.scheduler.snapshot()
 
     def _act(self, decisions: list[Decision]) -> Invocation | None:
-        invocations: list[Invocation] = []
+        invocations = decisions[0].invocations if len(decisions) == 1 else []
         for decision in decisions:
             for invocation_id in decision.abandoned:
                 self._dispatcher.cancel(invocation_id, self._grace)
-            invocations.extend(decision.invocations)
             for timer in decision.timers:
                 self._arm(self.run_id, timer)
+            if decision.invocations is not invocations:
+                invocations.extend(decision.invocations)
         if not invocations:
             return None
         is_alone = len(invocations) == 1 and not self._in_flight and not self._inbox
@@ -214,13 +244,17 @@ class Driver:
             return invocations[0]
         create_task = asyncio.get_running_loop().create_task
         for invocation in invocations:
-            task = create_task(self._attempt(invocation))
+            # The attempt is told its task this way, since asking for the current one costs a system call.
+            holder: list[asyncio.Task[None]] = []
+            task = create_task(self._attempt(invocation, holder))
+            holder.append(task)
             self._tasks.add(task)
             task.add_done_callback(self._attempted)
         return None
 
-    async def _attempt(self, invocation: Invocation) -> None:
-        ended = await self._dispatcher.attempt(invocation, self._fenced, self._sign)
+    async def _attempt(self, invocation: Invocation, holder: list[asyncio.Task[None]]) -> None:
+        task = holder.pop()
+        ended = await self._dispatcher.attempt(invocation, task, self._fenced, self._sign)
         if ended is not None:
             self._ended(ended)
 

@@ -1,6 +1,7 @@
 """Endpoints: what takes an invocation and gives back how it ended."""
 
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 from hocket.context import Live
 from hocket.host import Host
@@ -12,7 +13,7 @@ class Endpoint(Protocol):
 
     def offers(self, executor_type: str) -> bool: ...
 
-    async def execute(self, invocation: Invocation, live: Live) -> Completed | Failed: ...
+    def execute(self, invocation: Invocation, live: Live) -> Coroutine[Any, Any, Completed | Failed]: ...
 
 
 class LocalEndpoint:
@@ -24,5 +25,5 @@ class LocalEndpoint:
     def offers(self, executor_type: str) -> bool:
         return executor_type in self._host.executors
 
-    async def execute(self, invocation: Invocation, live: Live) -> Completed | Failed:
-        return await self._host.handle(invocation, live)
+    def execute(self, invocation: Invocation, live: Live) -> Coroutine[Any, Any, Completed | Failed]:
+        return self._host.handle(invocation, live)

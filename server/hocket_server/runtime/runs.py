@@ -7,13 +7,14 @@ replayed, their decisions discarded, since their events are in the log already.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from hocket import tracing, v1
-from hocket.errors import RefusedError, RunNotResumableError, SignatureMismatchError
+from hocket.errors import PayloadError, RefusedError, RunNotResumableError, SignatureMismatchError
 from hocket.records import Answered, Begin, Cancel, Failed, Fired, Input, Resume, Signalled, StateWrite
 from hocket.wire import SECOND
 from hocket_server.core.run import TERMINAL, RunScheduler, restore
@@ -29,9 +30,14 @@ from hocket_server.store.protocol import Saved, Start, Store
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
+logger = logging.getLogger(__name__)
+
+# Of runs that have ended: what they are resumed, forked and asked with.
 MAX_PROGRAMS = 10_000
 
-_Key: TypeAlias = "tuple[str, v1.TimerKind.ValueType, str]"
+SETTLED = TERMINAL | {v1.RUN_STATE_WAITING}
+
+_Key: TypeAlias = "tuple[v1.TimerKind.ValueType, str]"
 
 
 @dataclass(slots=True, eq=False)
@@ -44,22 +50,33 @@ class Program:
 
 class Runs:
     """A run without a program of its own has `program`. Every call that tells a run something returns its driver, once
-    what was told is durable."""
+    what was told is durable. With `keeps_reports` a driver that is parked has the run as it was then."""
 
     def __init__(
-        self, store: Store, feed: Feed, clock: Clock, *, program: Program | None = None, tracer: Tracer | None = None
+        self,
+        store: Store,
+        feed: Feed,
+        clock: Clock,
+        *,
+        program: Program | None = None,
+        tracer: Tracer | None = None,
+        keeps_reports: bool = False,
     ) -> None:
         self.store = store
         self.feed = feed
         self._program = program
         self._clock = clock
         self._tracer = tracer
+        self._keeps_reports = keeps_reports
         self._spans: dict[str, Span] = {}
         self._programs: dict[str, Program] = {}
+        self._ended: dict[str, None] = {}
         self._drivers: dict[str, Driver] = {}
-        self._waking: dict[str, asyncio.Lock] = {}
-        self._timers: dict[_Key, Handle] = {}
-        self._firing: set[asyncio.Task[Driver]] = set()
+        self._waking: dict[str, asyncio.Task[Driver]] = {}
+        self._is_closed = False
+        self._following: dict[str, asyncio.Future[Driver]] = {}
+        self._timers: dict[str, dict[_Key, Handle]] = {}
+        self._firing: set[asyncio.Task[None]] = set()
         self._topologies: dict[bytes, Topology] = {}
 
     async def start(
@@ -70,8 +87,18 @@ class Runs:
         program: Program | None = None,
         trace_context: v1.TraceContext | None = None,
     ) -> Driver:
-        """Begin a run. Raises RunExistsError."""
+        """Begin a run. Raises RunExistsError, PayloadError for an input that the start node does not take, RefusedError
+        after `close`."""
         topology = self._topology(start.definition)
+        if self._is_closed:
+            raise RefusedError("the mesh is closed; take a new one")
+        if not topology.start.takes(payload):
+            known = ", ".join(sorted(topology.start.input_types or ()))
+            raise PayloadError(
+                f"the input of {start.definition.definition_name!r} goes to node {topology.start.id!r}, "
+                f"which takes {known}, not {payload.type!r}",
+                type_name=payload.type,
+            )
         await self.store.create(start, self._clock.now())
         self._adopt(start.run_id, program)
         trace_context = self._open_span(start, trace_context)
@@ -137,7 +164,9 @@ class Runs:
         _compare(start, definition)
         if program is not None:
             self._adopt(run_id, program)
-        self._open_span(start, None)
+        self._ended.pop(run_id, None)
+        if run_id not in self._spans:
+            self._open_span(start, None)
         return await self._tell(run_id, Resume(max_supersteps))
 
     async def answer(self, run_id: str, question_id: str, payload: v1.Payload, answered_by: str = "") -> Driver:
@@ -162,22 +191,63 @@ class Runs:
         """Of a run that has something to do."""
         return self._drivers.get(run_id)
 
+    async def settled(self, driver: Driver) -> Driver:
+        """Return when the run has ended or waits for people: with its last driver, which may be another by then. Raises
+        what broke it, RefusedError when this is closed."""
+        run_id = driver.run_id
+        while True:
+            await driver.settled()
+            if driver.scheduler.state in SETTLED:
+                return driver
+            following = self._drivers.get(run_id)
+            if following is None or following is driver:
+                # It waits for a timer, such as that of a retry.
+                future = self._following.get(run_id)
+                if future is None:
+                    future = self._following[run_id] = asyncio.get_running_loop().create_future()
+                following = await asyncio.shield(future)
+            driver = following
+
     async def close(self) -> None:
-        for handle in self._timers.values():
-            handle.cancel()
+        """Stop what runs, with nothing more written; who waits for it gets a RefusedError."""
+        self._is_closed = True
+        for program in {self._program, *self._programs.values()}:
+            if program is not None:
+                program.dispatcher.stop()
+        for timers in self._timers.values():
+            for handle in timers.values():
+                handle.cancel()
         self._timers.clear()
-        await asyncio.gather(*(driver.close() for driver in list(self._drivers.values())))
+        for task in self._firing:
+            task.cancel()
+        await asyncio.gather(*self._firing, *self._waking.values(), return_exceptions=True)
+        drivers = list(self._drivers.values())
+        await asyncio.gather(*(driver.close() for driver in drivers))
+        for driver in drivers:
+            driver._break(_closed(driver.run_id))
         self._drivers.clear()
+        for run_id, future in self._following.items():
+            if not future.done():
+                future.set_exception(_closed(run_id))
+                future.exception()  # it may be that nobody asks any more
+        self._following.clear()
+        for span in self._spans.values():
+            span.end()
+        self._spans.clear()
 
     # Drivers.
 
     async def _tell(self, run_id: str, record: Input, *, grace: float | None = None) -> Driver:
         """Deliver to the run's driver, woken if need be; returns when the input is durable."""
         driver = self._drivers.get(run_id)
-        if driver is None:
-            async with self._waking.setdefault(run_id, asyncio.Lock()):
-                driver = self._drivers.get(run_id) or await self._woken(run_id)
-            self._waking.pop(run_id, None)
+        while driver is None:
+            # One wakes it, and all that ask meanwhile wait for that one. It may have been parked again before they go on.
+            waking = self._waking.get(run_id)
+            if waking is None:
+                waking = self._waking[run_id] = asyncio.get_running_loop().create_task(self._woken(run_id))
+                waking.add_done_callback(lambda _: self._waking.pop(run_id, None))
+            await asyncio.shield(waking)
+            driver = self._drivers.get(run_id)
         return await self._deliver(driver, record, grace=grace)
 
     async def _deliver(self, driver: Driver, record: Input, *, grace: float | None = None) -> Driver:
@@ -198,6 +268,8 @@ class Runs:
         return driver
 
     def _drive(self, run_id: str, scheduler: RunScheduler, *, sequence: int) -> Driver:
+        if self._is_closed:
+            raise RefusedError("the mesh is closed; take a new one")
         driver = Driver(
             run_id,
             scheduler,
@@ -208,15 +280,16 @@ class Runs:
             sequence=sequence,
             arm=self._arm,
             park=self._park,
+            keeps_report=self._keeps_reports,
         )
         self._drivers[run_id] = driver
+        if (future := self._following.pop(run_id, None)) is not None and not future.done():
+            future.set_result(driver)
         return driver
 
     def _adopt(self, run_id: str, program: Program | None) -> None:
         if program is not None:
             self._programs[run_id] = program
-            while len(self._programs) > MAX_PROGRAMS:
-                del self._programs[next(iter(self._programs))]
 
     def _program_of(self, run_id: str) -> Program:
         program = self._programs.get(run_id) or self._program
@@ -225,35 +298,56 @@ class Runs:
         return program
 
     def _park(self, driver: Driver) -> None:
-        """The run has ended, waits for people, or its driver broke: nothing of it stays but its timers."""
-        if self._drivers.get(driver.run_id) is driver:
-            del self._drivers[driver.run_id]
+        """The run has ended, waits for people or a timer, or its driver broke: nothing of it stays but its timers."""
+        run_id = driver.run_id
+        if self._drivers.get(run_id) is driver:
+            del self._drivers[run_id]
         if driver.is_over or driver.failure is not None:
-            for key in [key for key in self._timers if key[0] == driver.run_id]:
-                self._timers.pop(key).cancel()
-        if driver.scheduler.state == v1.RUN_STATE_COMPLETED:
-            self._programs.pop(driver.run_id, None)
-        if (span := self._spans.pop(driver.run_id, None)) is not None:
+            for handle in self._timers.pop(run_id, {}).values():
+                handle.cancel()
+        if driver.is_over:
+            self._ended.pop(run_id, None)
+            self._ended[run_id] = None
+            while len(self._ended) > MAX_PROGRAMS:
+                oldest = next(iter(self._ended))
+                del self._ended[oldest]
+                self._programs.pop(oldest, None)
+        is_settled = driver.scheduler.state in SETTLED or driver.failure is not None
+        if is_settled and (span := self._spans.pop(run_id, None)) is not None:
             span.set_attribute(tracing.RUN_STATE, v1.RunState.Name(driver.scheduler.state))
             span.end()
 
     def _arm(self, run_id: str, timer: Timer) -> None:
-        key = (run_id, timer.kind, timer.subject_id)
-        if (before := self._timers.pop(key, None)) is not None:
+        key = (timer.kind, timer.subject_id)
+        timers = self._timers.setdefault(run_id, {})
+        if (before := timers.pop(key, None)) is not None:
             before.cancel()
         delay = max(timer.due - self._clock.now(), 0) / SECOND
-        self._timers[key] = self._clock.call_later(delay, lambda: self._fire(key))
+        timers[key] = self._clock.call_later(delay, lambda: self._fire(run_id, timer))
 
-    def _fire(self, key: _Key) -> None:
-        self._timers.pop(key, None)
-        run_id, kind, subject_id = key
-        record = Fired(kind, subject_id)
+    def _fire(self, run_id: str, timer: Timer) -> None:
+        timers = self._timers.get(run_id, {})
+        timers.pop((timer.kind, timer.subject_id), None)
+        if not timers:
+            self._timers.pop(run_id, None)
+        if self._clock.now() < timer.due:
+            # The loop's clock and the wall's need not agree; a scheduler goes by the wall's.
+            self._arm(run_id, timer)
+            return
+        record = Fired(timer.kind, timer.subject_id)
         if (driver := self._drivers.get(run_id)) is not None:
             driver.deliver(record)
         else:
-            task = asyncio.get_running_loop().create_task(self._tell(run_id, record))
+            task = asyncio.get_running_loop().create_task(self._wake(run_id, record))
             self._firing.add(task)
             task.add_done_callback(self._firing.discard)
+
+    async def _wake(self, run_id: str, record: Fired) -> None:
+        """A timer of a parked run. Nobody awaits this, so an error goes to the log of the process."""
+        try:
+            await self._tell(run_id, record)
+        except Exception:  # the last to hear of it
+            logger.exception("run %s: timer %s could not be delivered", run_id, v1.TimerKind.Name(record.timer_kind))
 
     # Schedulers.
 
@@ -309,6 +403,10 @@ class Runs:
 
 def new_run_id() -> str:
     return secrets.token_hex(8)
+
+
+def _closed(run_id: str) -> RefusedError:
+    return RefusedError(f"run {run_id!r} was in progress when its mesh was closed")
 
 
 def _lost() -> v1.Failure:

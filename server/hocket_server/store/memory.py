@@ -11,8 +11,7 @@ from hocket import v1
 from hocket.errors import CursorExpiredError, NotFoundError, RunExistsError
 from hocket.records import Input
 from hocket.wire import put_time
-from hocket_server.core.run import TERMINAL
-from hocket_server.core.status import apply
+from hocket_server.core.scheduler import Standing
 from hocket_server.store.protocol import Entry, Saved, Start
 
 
@@ -29,15 +28,17 @@ class _Stretch:
 @dataclass(slots=True)
 class _Run:
     start: Start
-    run: v1.Run
+    created: int
     stretches: list[_Stretch]
-    events: list[v1.Event] = field(default_factory=list)
+    standing: Standing = field(default_factory=lambda: Standing(v1.RUN_STATE_PENDING, 0, ""))
+    outputs: list[v1.Payload] = field(default_factory=list)
+    log: list[bytes] = field(default_factory=list)
     # Sequence of the last event that is gone.
     dropped: int = 0
 
 
 class MemoryStore:
-    """`max_events` of each run, `max_ended` runs that have ended."""
+    """`max_events` of each run. A run that has ended is kept until `max_ended` others have ended and one more begins."""
 
     def __init__(self, *, max_events: int = 10_000, max_ended: int = 1_000) -> None:
         self._runs: dict[str, _Run] = {}
@@ -48,43 +49,32 @@ class MemoryStore:
     async def create(self, start: Start, created: int) -> None:
         if start.run_id in self._runs:
             raise RunExistsError(f"run {start.run_id!r} exists; choose another run_id or leave it to the mesh")
-        run = v1.Run(
-            namespace=start.namespace,
-            run_id=start.run_id,
-            definition_name=start.definition.definition_name,
-            definition_version=start.definition.version,
-            state=v1.RUN_STATE_PENDING,
-            parent_run_id=start.parent_run_id,
-            parent_checkpoint_id=start.parent_checkpoint_id,
-            labels=start.labels,
-        )
-        put_time(created, run.create_time)
-        self._runs[start.run_id] = _Run(start, run, [_Stretch(start.snapshot)])
+        self._evict()
+        self._runs[start.run_id] = _Run(start, created, [_Stretch(start.snapshot)])
 
-    async def commit(self, run_id: str, entries: Sequence[Entry], state: v1.RunState.ValueType) -> None:
+    async def commit(self, run_id: str, entries: Sequence[Entry], standing: Standing) -> None:
         held = self._find(run_id)
+        held.standing = standing
         for entry in entries:
             stretch = held.stretches[-1]
             stretch.inputs.append(entry.record)
-            for event in entry.events:
-                apply(held.run, event)
-            held.events.extend(entry.events)
+            held.log.extend(entry.log)
+            if entry.outputs:
+                held.outputs.extend(entry.outputs)
             if entry.checkpoint_id:
                 stretch.boundaries[entry.checkpoint_id] = len(stretch.inputs)
             if entry.snapshot is not None:
                 held.stretches = [stretch, _Stretch(entry.snapshot, entry.checkpoint_id)]
-        held.run.state = state
-        if len(held.events) > self._max_events * 5 // 4:
-            surplus = len(held.events) - self._max_events
-            held.dropped = held.events[surplus - 1].sequence
-            del held.events[:surplus]
-        if state in TERMINAL:
-            self._retire(run_id)
-        else:
+        if len(held.log) > self._max_events * 5 // 4:
+            surplus = len(held.log) - self._max_events
+            held.dropped += surplus
+            del held.log[:surplus]
+        if standing.outcome is not None:
+            self._ended[run_id] = None
+        elif self._ended:
             self._ended.pop(run_id, None)
 
-    def _retire(self, run_id: str) -> None:
-        self._ended[run_id] = None
+    def _evict(self) -> None:
         while len(self._ended) > self._max_ended:
             oldest = next(iter(self._ended))
             del self._ended[oldest], self._runs[oldest]
@@ -110,21 +100,45 @@ class MemoryStore:
         )
 
     async def run(self, run_id: str) -> v1.Run:
-        run = v1.Run()
-        run.CopyFrom(self._find(run_id).run)
+        held = self._find(run_id)
+        start, standing = held.start, held.standing
+        run = v1.Run(
+            namespace=start.namespace,
+            run_id=start.run_id,
+            definition_name=start.definition.definition_name,
+            definition_version=start.definition.version,
+            state=standing.state,
+            superstep=standing.superstep,
+            outputs=held.outputs,
+            open_questions=standing.questions,
+            latest_checkpoint_id=standing.checkpoint_id,
+            parent_run_id=start.parent_run_id,
+            parent_checkpoint_id=start.parent_checkpoint_id,
+            labels=start.labels,
+        )
+        put_time(held.created, run.create_time)
+        run.last_sequence = held.dropped + len(held.log)
+        if (outcome := standing.outcome) is not None:
+            run.reason, run.converged_without_output = outcome.reason, outcome.converged_without_output
+            run.end_time.CopyFrom(v1.Event.FromString(held.log[-1]).time)
+            if outcome.failure is not None:
+                run.failure.CopyFrom(outcome.failure)
         return run
+
+    async def state(self, run_id: str) -> v1.RunState.ValueType:
+        return self._find(run_id).standing.state
 
     async def runs(self) -> list[v1.Run]:
         return [await self.run(run_id) for run_id in reversed(self._runs)]
 
-    async def events(self, run_id: str, after: int, limit: int) -> list[v1.Event]:
+    async def log(self, run_id: str, after: int, limit: int) -> list[bytes]:
         held = self._find(run_id)
         if after < held.dropped:
             raise CursorExpiredError(
                 f"events of run {run_id!r} up to sequence {held.dropped} are gone; the oldest left is {held.dropped + 1}"
             )
         begin = after - held.dropped
-        return held.events[begin : begin + limit]
+        return held.log[begin : begin + limit]
 
     async def checkpoints(self, run_id: str) -> list[v1.Checkpoint]:
         held = self._find(run_id)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from hocket import v1
 from hocket.records import Input
+from hocket_server.core.scheduler import Standing
 
 
 @dataclass(slots=True)
@@ -31,10 +32,12 @@ class Start:
 
 @dataclass(slots=True)
 class Entry:
-    """One input and what it caused. `checkpoint_id` is set at a boundary, `snapshot` where one was taken."""
+    """One input and what it caused. `log` is its events, each encoded once for all readers. `checkpoint_id` is set at a
+    boundary, `snapshot` where one was taken."""
 
     record: Input
-    events: Sequence[v1.Event]
+    log: Sequence[bytes]
+    outputs: Sequence[v1.Payload] = ()
     checkpoint_id: str = ""
     snapshot: v1.Snapshot | None = None
 
@@ -53,7 +56,9 @@ class Store(Protocol):
 
     async def create(self, start: Start, created: int) -> None: ...
 
-    async def commit(self, run_id: str, entries: Sequence[Entry], state: v1.RunState.ValueType) -> None: ...
+    async def commit(self, run_id: str, entries: Sequence[Entry], standing: Standing) -> None:
+        """`standing` is the run's after the last of the entries."""
+        ...
 
     async def load(self, run_id: str) -> Saved:
         """The newest snapshot and all inputs after it."""
@@ -65,12 +70,15 @@ class Store(Protocol):
 
     async def run(self, run_id: str) -> v1.Run: ...
 
+    async def state(self, run_id: str) -> v1.RunState.ValueType: ...
+
     async def runs(self) -> list[v1.Run]:
         """Newest first."""
         ...
 
-    async def events(self, run_id: str, after: int, limit: int) -> list[v1.Event]:
-        """Durable events with a sequence above `after`, at most `limit`."""
+    async def log(self, run_id: str, after: int, limit: int) -> list[bytes]:
+        """Durable events, encoded, with a sequence above `after`, at most `limit`. Sequences are dense, so the first one's
+        is `after` + 1. Raises CursorExpiredError when that one is no longer kept."""
         ...
 
     async def checkpoints(self, run_id: str) -> list[v1.Checkpoint]:

@@ -194,8 +194,8 @@ def subclass_named(name: str, classes: Sequence[type]) -> type | None:
     for cls in queue:  # grows
         if class_name(cls) == name:
             return cls
-        below: list[type] = [sub for sub in type.__subclasses__(cls) if sub not in seen]
-        queue.extend(below)
+        below: list[type] = type.__subclasses__(cls)
+        queue.extend(sub for sub in below if sub not in seen)
         seen.update(below)
     return None
 
@@ -273,8 +273,6 @@ def is_named_tuple(cls: type) -> bool:
 
 def fields(cls: Any) -> dict[str, Any] | None:
     """Annotations of the fields of a class whose values can be sent, or None."""
-    if issubclass(cls, enum.Enum | Message) and cls is not Message:
-        return {}
     if is_model(cls):
         return {name: field.annotation for name, field in cls.model_fields.items()}
     if hasattr(cls, "__dataclass_fields__"):
@@ -287,7 +285,9 @@ def fields(cls: Any) -> dict[str, Any] | None:
     if is_named_tuple(cls):
         known = hints(cls)
         return {name: known.get(name, Any) for name in cls._fields}
-    return hints(cls) if is_typed_dict(cls) else None
+    if is_typed_dict(cls):
+        return hints(cls)
+    return {} if issubclass(cls, enum.Enum | Message) and cls is not Message else None
 
 
 def hints(cls: type) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from hocket.payload.annotation import (
     type_name,
     type_names,
 )
-from hocket.payload.form import Slot
+from hocket.payload.form import Read, Slot
 from hocket.payload.record import serialize
 from hocket.payload.registry import Registry
 from hocket.payload.text import (
@@ -41,6 +41,7 @@ from hocket.payload.text import (
 
 BYTES: Final = "application/octet-stream"
 PROTOBUF: Final = "application/protobuf"
+_MOST_PLANS: Final = 10_000
 _RAW: Final = frozenset({BYTES, PROTOBUF})
 _SCALARS: Final[Mapping[str, type]] = {"string": str, "int": int, "float": float, "bool": bool}
 _ELEMENTS: Final[Mapping[type, str]] = {cls: name for name, cls in _SCALARS.items()}
@@ -60,10 +61,16 @@ class _Box(NamedTuple):
 class _Expected(NamedTuple):
     """An annotation taken apart."""
 
-    parts: list[Any]
     names: list[str]
     origins: list[type]
-    near: list[type]
+    near: list[type]  # all classes that it names, at any depth
+
+
+class _Plan(NamedTuple):
+    """How a payload is read: as it is if `read` is None; then, if `must_fit`, held against what was expected."""
+
+    read: Read | None
+    must_fit: bool
 
 
 class Codec:
@@ -74,7 +81,8 @@ class Codec:
         self._allow_nonfinite = allow_nonfinite
         self._registry = Registry(allow_nonfinite)
         self._boxes: dict[object, list[_Box]] = {}
-        self._expected: dict[object, _Expected] = {}
+        self._plans: dict[tuple[str, object], _Plan] = {}
+        self._changes = 0
         self._scalars: dict[type, Callable[[Any], v1.Payload]] = {
             str: self._encode_text,
             int: self._encode_int,
@@ -238,59 +246,58 @@ class Codec:
             raise PayloadError("it nests too deeply", type_name=name) from None
 
     def _decode(self, payload: v1.Payload, name: str, expected: object) -> Any:
-        wanted = None if expected is Any or expected is object else self._taken_apart(expected)
-        annotation = self._registry.annotation_named(name, wanted.near if wanted else ())
-        if name == "any":
-            annotation = None
-        if wanted and not self._is_wanted(payload, name, annotation, wanted):
-            raise Refusal(f"expected {' | '.join(wanted.names)}, but the payload is {name or 'of no type'}", name)
-        node = self._node(payload)
-        if annotation is not None:
-            value = self._registry.read_named(annotation, node)
-        elif type(node) is bytes:
-            raise Refusal(f"{name} is not known here; register its class", name)
-        elif wanted:
-            value = self._read_as_supertype(payload, wanted, node)
-        else:
-            value = node if name else self._registry.read_any(node)
-        if wanted and annotation != expected and not fits(value, expected):
+        plan = self._plan(payload, name, expected)
+        data = payload.data
+        node = parse(data) if data and not (payload.content_type or payload.metadata) else self._node(payload)
+        if plan.read is None:
+            if type(node) is bytes:
+                raise Refusal(f"{name} is not known here; register its class", name)
+            return node
+        value = plan.read(node)
+        if plan.must_fit and not fits(value, expected):
             raise mismatch(value, expected)
         return value
 
-    def _taken_apart(self, expected: object) -> _Expected | None:
-        """None if anything will do."""
+    def _plan(self, payload: v1.Payload, name: str, expected: object) -> _Plan:
+        """How to read payloads of this name for who expects this. Kept, save where supertypes have a say."""
+        if self._changes != self._registry.changes or len(self._plans) > _MOST_PLANS:
+            self._changes = self._registry.changes
+            self._plans.clear()
         try:
-            found = self._expected.get(expected)
+            plan = self._plans.get((name, expected))
         except TypeError:  # its metadata has no hash
-            found = None
-        if found is None:
-            parts = members(expected)
-            origins = [origin for part in parts if isinstance(origin := shape(part)[0], type)]
-            found = _Expected(parts, type_names(expected), origins, list(classes_in(expected)))
-            if isinstance(expected, type):
-                self._expected[expected] = found
-        return None if "*" in found.names else found
+            return self._new_plan(payload, name, expected)[0]
+        if plan is None:
+            plan, is_lasting = self._new_plan(payload, name, expected)
+            if is_lasting:
+                self._plans[name, expected] = plan
+        return plan
 
-    def _is_wanted(self, payload: v1.Payload, name: str, annotation: Any, wanted: _Expected) -> bool:
-        if name in wanted.names:
-            return True
-        if annotation is not None and (box := shape(annotation)[0]) in (list, dict) and box in wanted.origins:
-            return True
-        is_class = isinstance(annotation, type) and annotation not in NAMES
-        if is_class and any(issubclass(annotation, origin) for origin in wanted.origins):
-            return True
-        return any(above in wanted.names for above in payload.supertypes)
-
-    def _read_as_supertype(self, payload: v1.Payload, wanted: _Expected, node: Any) -> Any:
-        """What a class that is not known here wrote, as the nearest of its supertypes that is wanted."""
+    def _new_plan(self, payload: v1.Payload, name: str, expected: object) -> tuple[_Plan, bool]:
+        if not name:  # JSON from who gives no names: it is what it shows
+            return _Plan(self._registry.read_any, True), False
+        wanted = _taken_apart(expected)
+        annotation = None if name == "any" else self._registry.annotation_named(name, wanted.near)
+        if "*" in wanted.names:
+            return _Plan(
+                None if annotation is None else self._registry.reader(annotation), False
+            ), annotation is not None
+        if annotation is not None and _is_wanted(name, annotation, wanted):
+            return _Plan(self._registry.reader(annotation), annotation != expected), True
         for above in payload.supertypes:
             if above in wanted.names:
-                annotation = self._registry.annotation_named(above, wanted.near)
-                if not isinstance(annotation, type) or annotation in (list, dict):
-                    return self._registry.slot(annotation).read(node)
-                form = self._registry.form(annotation)
-                return (form.read_subtype or form.read)(node)
-        raise Refusal(f"{payload.type} is not known here", payload.type)
+                if annotation is None:
+                    return _Plan(self._subtype_reader(above, wanted), True), False
+                return _Plan(self._registry.reader(annotation), True), False
+        raise Refusal(f"expected {' | '.join(wanted.names)}, but the payload is {name}", name)
+
+    def _subtype_reader(self, above: str, wanted: _Expected) -> Read:
+        """Reads what a class that is not known here wrote, as the nearest of its supertypes that is wanted."""
+        annotation = self._registry.annotation_named(above, wanted.near)
+        if not isinstance(annotation, type) or annotation in NAMES:
+            return self._registry.reader(annotation)
+        form = self._registry.form(annotation)
+        return form.read_subtype or form.read
 
     def _node(self, payload: v1.Payload) -> Any:
         """The JSON tree of a payload; bytes that are no JSON are their own."""
@@ -301,10 +308,17 @@ class Codec:
             return None
         if which == "blob":
             raise Refusal(f"the value is in the blob store at {payload.blob.uri!r}; fetch it first", payload.type)
-        if payload.content_type in _RAW:
+        if (
+            payload.type
+            and payload.content_type in _RAW
+            and (payload.type == "bytes") == (payload.content_type == BYTES)
+        ):
             return payload.data
         if payload.content_type not in ("", "application/json"):
-            raise Refusal(f"content type {payload.content_type!r} is not known", payload.type)
+            raise Refusal(
+                f"content type {payload.content_type!r} is not one of {payload.type or 'a value without type'}",
+                payload.type,
+            )
         try:
             return parse(payload.data)
         except Refusal as refusal:
@@ -316,10 +330,7 @@ class Codec:
         """A JSON-like tree without envelopes, for conditions and previews. Raises PayloadError."""
         try:
             if payload.content_type == PROTOBUF:
-                from google.protobuf import json_format
-
-                message = self._decode(payload, payload.type, Any)
-                return json_format.MessageToDict(message, preserving_proto_field_name=True)
+                return _shown(self._decode(payload, payload.type, Any))
             node = self._node(payload)
             if isinstance(node, bytes):
                 return base64.b64encode(node).decode()
@@ -329,6 +340,30 @@ class Codec:
             raise refusal.error() from None
         except RecursionError:
             raise PayloadError("it nests too deeply", type_name=payload.type) from None
+
+
+def _taken_apart(expected: object) -> _Expected:
+    origins = [origin for part in members(expected) if isinstance(origin := shape(part)[0], type)]
+    return _Expected(type_names(expected), origins, list(classes_in(expected)))
+
+
+def _is_wanted(name: str, annotation: Any, wanted: _Expected) -> bool:
+    """Whether a type that is known goes to who expects this: by its name, as a subclass, as a container."""
+    if name in wanted.names:
+        return True
+    box = shape(annotation)[0]
+    if box is list or box is dict:
+        return box in wanted.origins
+    return annotation not in NAMES and any(issubclass(annotation, origin) for origin in wanted.origins)
+
+
+def _shown(message: Message) -> object:
+    from google.protobuf import json_format
+
+    try:
+        return json_format.MessageToDict(message, preserving_proto_field_name=True)
+    except (TypeError, ValueError, json_format.Error) as error:
+        raise Refusal(f"it has no JSON: {error}") from None
 
 
 def _unwrapped(node: Any) -> Any:

@@ -52,6 +52,7 @@ _KINDS: Final[Mapping[str, type[pathlib.PurePath]]] = {
     "pure_windows": pathlib.PureWindowsPath,
 }
 PATHS: Final[Mapping[type, str]] = {cls: kind for kind, cls in _KINDS.items()}
+_ODD_OFFSET: Final = re.compile(r"([-+])(\d\d):(\d\d):(\d\d)\.(\d{6})$", re.ASCII)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _DURATION: Final = re.compile(r"(-?)(\d{1,14})(?:\.(\d{1,6}))?s", re.ASCII)
 _DECIMAL: Final = re.compile(r"-?\d+(\.\d+)?(E[+-]?\d+)?", re.ASCII)
@@ -267,6 +268,8 @@ def _read_moment(node: Any, cls: Any) -> Any:
         raise wrong(node, NAMES[cls])
     try:
         value = cls.fromisoformat(match[1])
+        if odd := _ODD_OFFSET.search(match[1]):
+            value = value.replace(tzinfo=_odd_offset(*odd.groups()))
         for tag in match[2][1:-1].split("][") if match[2] else ():
             if tag == "fold=1":
                 value = value.replace(fold=1)
@@ -277,6 +280,12 @@ def _read_moment(node: Any, cls: Any) -> Any:
     except (ArithmeticError, KeyError, OSError, TypeError, ValueError):
         raise wrong(node, NAMES[cls]) from None
     return value
+
+
+def _odd_offset(sign: str, hours: str, minutes: str, seconds: str, micros: str) -> timezone:
+    """An offset with a fraction of a second, of which Python's own parser may lose the fraction."""
+    offset = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds), microseconds=int(micros))
+    return timezone(-offset if sign == "-" else offset)
 
 
 def _in_zone(value: Any, zone: ZoneInfo, text: str) -> Any:

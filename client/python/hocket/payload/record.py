@@ -68,7 +68,8 @@ class _Fields:
     def plan(self) -> list[tuple[str, type, Write, Read]]:
         if not self._plan:
             places = fields(self._cls) or {}
-            self._plan = [(name, *self._slots.slot(hint, self._is_strict)) for name, hint in places.items()]
+            slots = [(name, self._slots.slot(hint, self._is_strict)) for name, hint in places.items()]
+            self._plan = [(name, slot.exact, slot.write, slot.read) for name, slot in slots]
         return self._plan
 
     def write(self, value: Any, depth: int) -> dict[str, Any]:

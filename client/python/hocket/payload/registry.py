@@ -44,6 +44,7 @@ from hocket.payload.form import (
 from hocket.payload.record import record_form
 from hocket.payload.text import Refusal, mismatch, spell, wrong
 
+_MOST_SLOTS: Final = 10_000
 _TEXT: Final = frozenset({str})
 _HINTS: Final = {
     "builtins.bytearray": "; send bytes",
@@ -60,6 +61,7 @@ class Registry:
         self._allow_nonfinite = allow_nonfinite
         self._classes: dict[str, type] = {}
         self._slots: dict[tuple[object, bool], Slot] = {}
+        self.changes = 0  # grows with each class, so that who keeps what it was told knows when to ask again
         self._forms = builtin_forms(allow_nonfinite) | self._box_forms()
 
     # Classes
@@ -77,12 +79,13 @@ class Registry:
             if known is not None:
                 raise PayloadError(f"{known!r} and {cls!r} have one name, {name!r}", type_name=name)
             self._classes[name] = cls
+            self.changes += 1
             queue.extend(inner for place in places.values() for inner in classes_in(place))
 
     def class_named(self, name: str, near: Sequence[type] = ()) -> type | None:
         """The class with that name: of those near, of those known, of those below the near."""
         for cls in near:
-            if cls not in NAMES and class_name(cls) == name and fields(cls) is not None:
+            if cls not in NAMES and class_name(cls) == name and (cls in self._forms or fields(cls) is not None):
                 return cls
         return self._classes.get(name) or (subclass_named(name, near) if near else None)
 
@@ -141,13 +144,13 @@ class Registry:
         if len(node) != 2 or "$value" not in node or type(name) is not str:
             raise Refusal('an object with "$type" has "$value" and nothing else')
         annotation = self.annotation_named(name, near)
-        return node if annotation is None else self.read_named(annotation, node["$value"])
+        return node if annotation is None else self.reader(annotation)(node["$value"])
 
-    def read_named(self, annotation: Any, node: Any) -> Any:
-        """A value whose name was told, so that no second envelope may be around it."""
-        if isinstance(annotation, type) and annotation not in (list, dict):
-            return self.form(annotation).read(node)
-        return self.slot(annotation).read(node)
+    def reader(self, annotation: Any) -> Read:
+        """How to read what was written by its name."""
+        if isinstance(annotation, type) and annotation is not list and annotation is not dict:
+            return self.form(annotation).read
+        return self.slot(annotation).read
 
     def _box_forms(self) -> dict[type, Form]:
         def box(cls: Any, write: Write, read: Read) -> Form:
@@ -198,6 +201,8 @@ class Registry:
         except TypeError:  # its metadata has no hash
             return self._new_slot(annotation, is_strict)
         if slot is None:
+            if len(self._slots) > _MOST_SLOTS:  # names of containers come from outside, too
+                self._slots.clear()
             slot = self._slots[annotation, is_strict] = self._new_slot(annotation, is_strict)
         return slot
 

@@ -239,11 +239,11 @@ def parse(data: bytes) -> Any:
 def check_depth(tree: Any, data: bytes) -> None:
     if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
         return
-    level = [tree]
+    level: list[Any] = [tree]
     for _ in range(MAX_DEPTH):
         if not level:
             return
-        children = [child for node in level for child in (node if type(node) is list else node.values())]
+        children = [child for node in level for child in (node.values() if isinstance(node, dict) else node)]
         level = [child for child in children if type(child) is list or type(child) is dict]
     if level:
         raise too_deep()

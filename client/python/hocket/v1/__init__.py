@@ -25,7 +25,6 @@ from hocket.v1.event_pb2 import InvocationFailed as InvocationFailed
 from hocket.v1.event_pb2 import InvocationStarted as InvocationStarted
 from hocket.v1.event_pb2 import InvocationSuspended as InvocationSuspended
 from hocket.v1.event_pb2 import MessageDropped as MessageDropped
-from hocket.v1.event_pb2 import MessagePreview as MessagePreview
 from hocket.v1.event_pb2 import OutputYielded as OutputYielded
 from hocket.v1.event_pb2 import QuestionAnswered as QuestionAnswered
 from hocket.v1.event_pb2 import QuestionAsked as QuestionAsked
@@ -485,7 +484,6 @@ __all__ = [
     "MergePolicy",
     "Message",
     "MessageDropped",
-    "MessagePreview",
     "MethodPosition",
     "MultiSelection",
     "Node",

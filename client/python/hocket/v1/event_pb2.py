@@ -30,7 +30,7 @@ from hocket.v1 import question_pb2 as hocket_dot_v1_dot_question__pb2
 from hocket.v1 import run_pb2 as hocket_dot_v1_dot_run__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15hocket/v1/event.proto\x12\thocket.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17hocket/v1/failure.proto\x1a\x1ahocket/v1/invocation.proto\x1a\x17hocket/v1/payload.proto\x1a\x18hocket/v1/question.proto\x1a\x13hocket/v1/run.proto\"\xd5\t\n\x05\x45vent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04path\x18\x04 \x03(\t\x12\x15\n\rinvocation_id\x18\x05 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x06 \x01(\x05\x12.\n\rtrace_context\x18\x07 \x01(\x0b\x32\x17.hocket.v1.TraceContext\x12,\n\x0brun_started\x18\n \x01(\x0b\x32\x15.hocket.v1.RunStartedH\x00\x12,\n\x0brun_resumed\x18\x0b \x01(\x0b\x32\x15.hocket.v1.RunResumedH\x00\x12(\n\trun_ended\x18\x0c \x01(\x0b\x32\x13.hocket.v1.RunEndedH\x00\x12=\n\x14run_cancel_requested\x18\r \x01(\x0b\x32\x1d.hocket.v1.RunCancelRequestedH\x00\x12\x34\n\x0fsignal_received\x18\x0e \x01(\x0b\x32\x19.hocket.v1.SignalReceivedH\x00\x12\x38\n\x11superstep_started\x18\x0f \x01(\x0b\x32\x1b.hocket.v1.SuperstepStartedH\x00\x12<\n\x13superstep_completed\x18\x10 \x01(\x0b\x32\x1d.hocket.v1.SuperstepCompletedH\x00\x12:\n\x12invocation_started\x18\x11 \x01(\x0b\x32\x1c.hocket.v1.InvocationStartedH\x00\x12>\n\x14invocation_completed\x18\x12 \x01(\x0b\x32\x1e.hocket.v1.InvocationCompletedH\x00\x12\x38\n\x11invocation_failed\x18\x13 \x01(\x0b\x32\x1b.hocket.v1.InvocationFailedH\x00\x12>\n\x14invocation_suspended\x18\x14 \x01(\x0b\x32\x1e.hocket.v1.InvocationSuspendedH\x00\x12\x32\n\x0eoutput_yielded\x18\x15 \x01(\x0b\x32\x18.hocket.v1.OutputYieldedH\x00\x12\x34\n\x0fmessage_dropped\x18\x16 \x01(\x0b\x32\x19.hocket.v1.MessageDroppedH\x00\x12\x32\n\x0equestion_asked\x18\x17 \x01(\x0b\x32\x18.hocket.v1.QuestionAskedH\x00\x12\x38\n\x11question_answered\x18\x18 \x01(\x0b\x32\x1b.hocket.v1.QuestionAnsweredH\x00\x12*\n\nhanded_off\x18\x19 \x01(\x0b\x32\x14.hocket.v1.HandedOffH\x00\x12,\n\x0broute_taken\x18\x1a \x01(\x0b\x32\x15.hocket.v1.RouteTakenH\x00\x12(\n\x06\x63ustom\x18\x1b \x01(\x0b\x32\x16.hocket.v1.CustomEventH\x00\x12\'\n\x08progress\x18( \x01(\x0b\x32\x13.hocket.v1.ProgressH\x00\x12$\n\x04live\x18) \x01(\x0b\x32\x14.hocket.v1.LiveEventH\x00\x42\x06\n\x04kind\"M\n\nRunStarted\x12!\n\x05input\x18\x01 \x01(\x0b\x32\x12.hocket.v1.Payload\x12\x1c\n\x14parent_checkpoint_id\x18\x02 \x01(\t\";\n\nRunResumed\x12\x15\n\rcheckpoint_id\x18\x01 \x01(\t\x12\x16\n\x0emax_supersteps\x18\x02 \x01(\x05\"\x85\x01\n\x08RunEnded\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.hocket.v1.RunState\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12#\n\x07\x66\x61ilure\x18\x03 \x01(\x0b\x32\x12.hocket.v1.Failure\x12 \n\x18\x63onverged_without_output\x18\x04 \x01(\x08\"$\n\x12RunCancelRequested\x12\x0e\n\x06reason\x18\x01 \x01(\t\"M\n\x0eSignalReceived\x12\x16\n\x0etarget_node_id\x18\x01 \x01(\t\x12#\n\x07payload\x18\x02 \x01(\x0b\x32\x12.hocket.v1.Preview\"7\n\x10SuperstepStarted\x12\x11\n\tsuperstep\x18\x01 \x01(\x03\x12\x10\n\x08node_ids\x18\x02 \x03(\t\">\n\x12SuperstepCompleted\x12\x11\n\tsuperstep\x18\x01 \x01(\x03\x12\x15\n\rcheckpoint_id\x18\x02 \x01(\t\"$\n\x11InvocationStarted\x12\x0f\n\x07node_id\x18\x01 \x01(\t\"\x8d\x02\n\x13InvocationCompleted\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12+\n\x08messages\x18\x02 \x03(\x0b\x32\x19.hocket.v1.MessagePreview\x12#\n\x07outputs\x18\x03 \x03(\x0b\x32\x12.hocket.v1.Preview\x12\x15\n\rmessage_count\x18\x04 \x01(\x05\x12\x14\n\x0coutput_count\x18\x05 \x01(\x05\x12\x38\n\x05usage\x18\x06 \x03(\x0b\x32).hocket.v1.InvocationCompleted.UsageEntry\x1a,\n\nUsageEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"M\n\x0eMessagePreview\x12\x16\n\x0etarget_node_id\x18\x01 \x01(\t\x12#\n\x07payload\x18\x02 \x01(\x0b\x32\x12.hocket.v1.Preview\"\\\n\x10InvocationFailed\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12#\n\x07\x66\x61ilure\x18\x02 \x01(\x0b\x32\x12.hocket.v1.Failure\x12\x12\n\nwill_retry\x18\x03 \x01(\x08\"<\n\x13InvocationSuspended\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x14\n\x0cquestion_ids\x18\x02 \x03(\t\"[\n\rOutputYielded\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x14\n\x0cintermediate\x18\x02 \x01(\x08\x12#\n\x07payload\x18\x03 \x01(\x0b\x32\x12.hocket.v1.Payload\"\xa0\x01\n\x0eMessageDropped\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x16\n\x0esource_node_id\x18\x02 \x01(\t\x12\x16\n\x0etarget_node_id\x18\x03 \x01(\t\x12#\n\x07payload\x18\x04 \x01(\x0b\x32\x12.hocket.v1.Preview\x12%\n\x06reason\x18\x05 \x01(\x0e\x32\x15.hocket.v1.DropReason\"6\n\rQuestionAsked\x12%\n\x08question\x18\x01 \x01(\x0b\x32\x13.hocket.v1.Question\"q\n\x10QuestionAnswered\x12\x13\n\x0bquestion_id\x18\x01 \x01(\t\x12\"\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x12.hocket.v1.Payload\x12\x13\n\x0b\x61nswered_by\x18\x03 \x01(\t\x12\x0f\n\x07\x65xpired\x18\x04 \x01(\x08\"_\n\tHandedOff\x12\x0f\n\x07\x66rom_id\x18\x01 \x01(\t\x12\r\n\x05to_id\x18\x02 \x01(\t\x12$\n\x04mode\x18\x03 \x01(\x0e\x32\x16.hocket.v1.HandoffMode\x12\x0c\n\x04task\x18\x04 \x01(\t\",\n\nRouteTaken\x12\x0e\n\x06router\x18\x01 \x01(\t\x12\x0e\n\x06labels\x18\x02 \x03(\t*\x9e\x01\n\nDropReason\x12\x1b\n\x17\x44ROP_REASON_UNSPECIFIED\x10\x00\x12\x17\n\x13\x44ROP_REASON_NO_EDGE\x10\x01\x12\x1a\n\x16\x44ROP_REASON_NO_HANDLER\x10\x02\x12\x1f\n\x1b\x44ROP_REASON_CONDITION_FALSE\x10\x03\x12\x1d\n\x19\x44ROP_REASON_JOIN_LEFTOVER\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15hocket/v1/event.proto\x12\thocket.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17hocket/v1/failure.proto\x1a\x1ahocket/v1/invocation.proto\x1a\x17hocket/v1/payload.proto\x1a\x18hocket/v1/question.proto\x1a\x13hocket/v1/run.proto\"\xd5\t\n\x05\x45vent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04path\x18\x04 \x03(\t\x12\x15\n\rinvocation_id\x18\x05 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x06 \x01(\x05\x12.\n\rtrace_context\x18\x07 \x01(\x0b\x32\x17.hocket.v1.TraceContext\x12,\n\x0brun_started\x18\n \x01(\x0b\x32\x15.hocket.v1.RunStartedH\x00\x12,\n\x0brun_resumed\x18\x0b \x01(\x0b\x32\x15.hocket.v1.RunResumedH\x00\x12(\n\trun_ended\x18\x0c \x01(\x0b\x32\x13.hocket.v1.RunEndedH\x00\x12=\n\x14run_cancel_requested\x18\r \x01(\x0b\x32\x1d.hocket.v1.RunCancelRequestedH\x00\x12\x34\n\x0fsignal_received\x18\x0e \x01(\x0b\x32\x19.hocket.v1.SignalReceivedH\x00\x12\x38\n\x11superstep_started\x18\x0f \x01(\x0b\x32\x1b.hocket.v1.SuperstepStartedH\x00\x12<\n\x13superstep_completed\x18\x10 \x01(\x0b\x32\x1d.hocket.v1.SuperstepCompletedH\x00\x12:\n\x12invocation_started\x18\x11 \x01(\x0b\x32\x1c.hocket.v1.InvocationStartedH\x00\x12>\n\x14invocation_completed\x18\x12 \x01(\x0b\x32\x1e.hocket.v1.InvocationCompletedH\x00\x12\x38\n\x11invocation_failed\x18\x13 \x01(\x0b\x32\x1b.hocket.v1.InvocationFailedH\x00\x12>\n\x14invocation_suspended\x18\x14 \x01(\x0b\x32\x1e.hocket.v1.InvocationSuspendedH\x00\x12\x32\n\x0eoutput_yielded\x18\x15 \x01(\x0b\x32\x18.hocket.v1.OutputYieldedH\x00\x12\x34\n\x0fmessage_dropped\x18\x16 \x01(\x0b\x32\x19.hocket.v1.MessageDroppedH\x00\x12\x32\n\x0equestion_asked\x18\x17 \x01(\x0b\x32\x18.hocket.v1.QuestionAskedH\x00\x12\x38\n\x11question_answered\x18\x18 \x01(\x0b\x32\x1b.hocket.v1.QuestionAnsweredH\x00\x12*\n\nhanded_off\x18\x19 \x01(\x0b\x32\x14.hocket.v1.HandedOffH\x00\x12,\n\x0broute_taken\x18\x1a \x01(\x0b\x32\x15.hocket.v1.RouteTakenH\x00\x12(\n\x06\x63ustom\x18\x1b \x01(\x0b\x32\x16.hocket.v1.CustomEventH\x00\x12\'\n\x08progress\x18( \x01(\x0b\x32\x13.hocket.v1.ProgressH\x00\x12$\n\x04live\x18) \x01(\x0b\x32\x14.hocket.v1.LiveEventH\x00\x42\x06\n\x04kind\"M\n\nRunStarted\x12!\n\x05input\x18\x01 \x01(\x0b\x32\x12.hocket.v1.Payload\x12\x1c\n\x14parent_checkpoint_id\x18\x02 \x01(\t\";\n\nRunResumed\x12\x15\n\rcheckpoint_id\x18\x01 \x01(\t\x12\x16\n\x0emax_supersteps\x18\x02 \x01(\x05\"\x85\x01\n\x08RunEnded\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.hocket.v1.RunState\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12#\n\x07\x66\x61ilure\x18\x03 \x01(\x0b\x32\x12.hocket.v1.Failure\x12 \n\x18\x63onverged_without_output\x18\x04 \x01(\x08\"$\n\x12RunCancelRequested\x12\x0e\n\x06reason\x18\x01 \x01(\t\"M\n\x0eSignalReceived\x12\x16\n\x0etarget_node_id\x18\x01 \x01(\t\x12#\n\x07payload\x18\x02 \x01(\x0b\x32\x12.hocket.v1.Preview\"%\n\x10SuperstepStarted\x12\x11\n\tsuperstep\x18\x01 \x01(\x03\">\n\x12SuperstepCompleted\x12\x11\n\tsuperstep\x18\x01 \x01(\x03\x12\x15\n\rcheckpoint_id\x18\x02 \x01(\t\"$\n\x11InvocationStarted\x12\x0f\n\x07node_id\x18\x01 \x01(\t\"\x8e\x02\n\x13InvocationCompleted\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12$\n\x08messages\x18\x02 \x03(\x0b\x32\x12.hocket.v1.Preview\x12#\n\x07outputs\x18\x03 \x03(\x0b\x32\x12.hocket.v1.Preview\x12\x19\n\x11messages_left_out\x18\x04 \x01(\x05\x12\x18\n\x10outputs_left_out\x18\x05 \x01(\x05\x12\x38\n\x05usage\x18\x06 \x03(\x0b\x32).hocket.v1.InvocationCompleted.UsageEntry\x1a,\n\nUsageEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\\\n\x10InvocationFailed\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12#\n\x07\x66\x61ilure\x18\x02 \x01(\x0b\x32\x12.hocket.v1.Failure\x12\x12\n\nwill_retry\x18\x03 \x01(\x08\"<\n\x13InvocationSuspended\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x14\n\x0cquestion_ids\x18\x02 \x03(\t\"[\n\rOutputYielded\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x14\n\x0cintermediate\x18\x02 \x01(\x08\x12#\n\x07payload\x18\x03 \x01(\x0b\x32\x12.hocket.v1.Payload\"\xa0\x01\n\x0eMessageDropped\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x16\n\x0esource_node_id\x18\x02 \x01(\t\x12\x16\n\x0etarget_node_id\x18\x03 \x01(\t\x12#\n\x07payload\x18\x04 \x01(\x0b\x32\x12.hocket.v1.Preview\x12%\n\x06reason\x18\x05 \x01(\x0e\x32\x15.hocket.v1.DropReason\"6\n\rQuestionAsked\x12%\n\x08question\x18\x01 \x01(\x0b\x32\x13.hocket.v1.Question\"q\n\x10QuestionAnswered\x12\x13\n\x0bquestion_id\x18\x01 \x01(\t\x12\"\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x12.hocket.v1.Payload\x12\x13\n\x0b\x61nswered_by\x18\x03 \x01(\t\x12\x0f\n\x07\x65xpired\x18\x04 \x01(\x08\"_\n\tHandedOff\x12\x0f\n\x07\x66rom_id\x18\x01 \x01(\t\x12\r\n\x05to_id\x18\x02 \x01(\t\x12$\n\x04mode\x18\x03 \x01(\x0e\x32\x16.hocket.v1.HandoffMode\x12\x0c\n\x04task\x18\x04 \x01(\t\",\n\nRouteTaken\x12\x0e\n\x06router\x18\x01 \x01(\t\x12\x0e\n\x06labels\x18\x02 \x03(\t*\x9e\x01\n\nDropReason\x12\x1b\n\x17\x44ROP_REASON_UNSPECIFIED\x10\x00\x12\x17\n\x13\x44ROP_REASON_NO_EDGE\x10\x01\x12\x1a\n\x16\x44ROP_REASON_NO_HANDLER\x10\x02\x12\x1f\n\x1b\x44ROP_REASON_CONDITION_FALSE\x10\x03\x12\x1d\n\x19\x44ROP_REASON_JOIN_LEFTOVER\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,8 +39,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_INVOCATIONCOMPLETED_USAGEENTRY']._loaded_options = None
   _globals['_INVOCATIONCOMPLETED_USAGEENTRY']._serialized_options = b'8\001'
-  _globals['_DROPREASON']._serialized_start=3064
-  _globals['_DROPREASON']._serialized_end=3222
+  _globals['_DROPREASON']._serialized_start=2968
+  _globals['_DROPREASON']._serialized_end=3126
   _globals['_EVENT']._serialized_start=195
   _globals['_EVENT']._serialized_end=1432
   _globals['_RUNSTARTED']._serialized_start=1434
@@ -54,31 +54,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SIGNALRECEIVED']._serialized_start=1748
   _globals['_SIGNALRECEIVED']._serialized_end=1825
   _globals['_SUPERSTEPSTARTED']._serialized_start=1827
-  _globals['_SUPERSTEPSTARTED']._serialized_end=1882
-  _globals['_SUPERSTEPCOMPLETED']._serialized_start=1884
-  _globals['_SUPERSTEPCOMPLETED']._serialized_end=1946
-  _globals['_INVOCATIONSTARTED']._serialized_start=1948
-  _globals['_INVOCATIONSTARTED']._serialized_end=1984
-  _globals['_INVOCATIONCOMPLETED']._serialized_start=1987
-  _globals['_INVOCATIONCOMPLETED']._serialized_end=2256
-  _globals['_INVOCATIONCOMPLETED_USAGEENTRY']._serialized_start=2212
-  _globals['_INVOCATIONCOMPLETED_USAGEENTRY']._serialized_end=2256
-  _globals['_MESSAGEPREVIEW']._serialized_start=2258
-  _globals['_MESSAGEPREVIEW']._serialized_end=2335
-  _globals['_INVOCATIONFAILED']._serialized_start=2337
-  _globals['_INVOCATIONFAILED']._serialized_end=2429
-  _globals['_INVOCATIONSUSPENDED']._serialized_start=2431
-  _globals['_INVOCATIONSUSPENDED']._serialized_end=2491
-  _globals['_OUTPUTYIELDED']._serialized_start=2493
-  _globals['_OUTPUTYIELDED']._serialized_end=2584
-  _globals['_MESSAGEDROPPED']._serialized_start=2587
-  _globals['_MESSAGEDROPPED']._serialized_end=2747
-  _globals['_QUESTIONASKED']._serialized_start=2749
-  _globals['_QUESTIONASKED']._serialized_end=2803
-  _globals['_QUESTIONANSWERED']._serialized_start=2805
-  _globals['_QUESTIONANSWERED']._serialized_end=2918
-  _globals['_HANDEDOFF']._serialized_start=2920
-  _globals['_HANDEDOFF']._serialized_end=3015
-  _globals['_ROUTETAKEN']._serialized_start=3017
-  _globals['_ROUTETAKEN']._serialized_end=3061
+  _globals['_SUPERSTEPSTARTED']._serialized_end=1864
+  _globals['_SUPERSTEPCOMPLETED']._serialized_start=1866
+  _globals['_SUPERSTEPCOMPLETED']._serialized_end=1928
+  _globals['_INVOCATIONSTARTED']._serialized_start=1930
+  _globals['_INVOCATIONSTARTED']._serialized_end=1966
+  _globals['_INVOCATIONCOMPLETED']._serialized_start=1969
+  _globals['_INVOCATIONCOMPLETED']._serialized_end=2239
+  _globals['_INVOCATIONCOMPLETED_USAGEENTRY']._serialized_start=2195
+  _globals['_INVOCATIONCOMPLETED_USAGEENTRY']._serialized_end=2239
+  _globals['_INVOCATIONFAILED']._serialized_start=2241
+  _globals['_INVOCATIONFAILED']._serialized_end=2333
+  _globals['_INVOCATIONSUSPENDED']._serialized_start=2335
+  _globals['_INVOCATIONSUSPENDED']._serialized_end=2395
+  _globals['_OUTPUTYIELDED']._serialized_start=2397
+  _globals['_OUTPUTYIELDED']._serialized_end=2488
+  _globals['_MESSAGEDROPPED']._serialized_start=2491
+  _globals['_MESSAGEDROPPED']._serialized_end=2651
+  _globals['_QUESTIONASKED']._serialized_start=2653
+  _globals['_QUESTIONASKED']._serialized_end=2707
+  _globals['_QUESTIONANSWERED']._serialized_start=2709
+  _globals['_QUESTIONANSWERED']._serialized_end=2822
+  _globals['_HANDEDOFF']._serialized_start=2824
+  _globals['_HANDEDOFF']._serialized_end=2919
+  _globals['_ROUTETAKEN']._serialized_start=2921
+  _globals['_ROUTETAKEN']._serialized_end=2965
 # @@protoc_insertion_point(module_scope)

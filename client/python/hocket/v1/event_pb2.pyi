@@ -314,24 +314,20 @@ Global___SignalReceived: _TypeAlias = SignalReceived  # noqa: Y015
 
 @_typing.final
 class SuperstepStarted(_message.Message):
+    """SuperstepStarted: which nodes have something to do, InvocationStarted tells."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     SUPERSTEP_FIELD_NUMBER: _builtins.int
-    NODE_IDS_FIELD_NUMBER: _builtins.int
     superstep: _builtins.int
-    @_builtins.property
-    def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Nodes with something to do, by position."""
-
     def __init__(
         self,
         *,
         superstep: _builtins.int = ...,
-        node_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["node_ids", b"node_ids", "superstep", b"superstep"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["superstep", b"superstep"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -409,14 +405,15 @@ class InvocationCompleted(_message.Message):
     NODE_ID_FIELD_NUMBER: _builtins.int
     MESSAGES_FIELD_NUMBER: _builtins.int
     OUTPUTS_FIELD_NUMBER: _builtins.int
-    MESSAGE_COUNT_FIELD_NUMBER: _builtins.int
-    OUTPUT_COUNT_FIELD_NUMBER: _builtins.int
+    MESSAGES_LEFT_OUT_FIELD_NUMBER: _builtins.int
+    OUTPUTS_LEFT_OUT_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     node_id: _builtins.str
-    message_count: _builtins.int
-    output_count: _builtins.int
+    messages_left_out: _builtins.int
+    """How many more there are."""
+    outputs_left_out: _builtins.int
     @_builtins.property
-    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___MessagePreview]:
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[_payload_pb2.Preview]:
         """The first of what was sent and yielded; GetInvocation has all of it in full."""
 
     @_builtins.property
@@ -427,42 +424,19 @@ class InvocationCompleted(_message.Message):
         self,
         *,
         node_id: _builtins.str = ...,
-        messages: _abc.Iterable[Global___MessagePreview] | None = ...,
+        messages: _abc.Iterable[_payload_pb2.Preview] | None = ...,
         outputs: _abc.Iterable[_payload_pb2.Preview] | None = ...,
-        message_count: _builtins.int = ...,
-        output_count: _builtins.int = ...,
+        messages_left_out: _builtins.int = ...,
+        outputs_left_out: _builtins.int = ...,
         usage: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message_count", b"message_count", "messages", b"messages", "node_id", b"node_id", "output_count", b"output_count", "outputs", b"outputs", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages", "messages_left_out", b"messages_left_out", "node_id", b"node_id", "outputs", b"outputs", "outputs_left_out", b"outputs_left_out", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InvocationCompleted: _TypeAlias = InvocationCompleted  # noqa: Y015
-
-@_typing.final
-class MessagePreview(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    TARGET_NODE_ID_FIELD_NUMBER: _builtins.int
-    PAYLOAD_FIELD_NUMBER: _builtins.int
-    target_node_id: _builtins.str
-    @_builtins.property
-    def payload(self) -> _payload_pb2.Preview: ...
-    def __init__(
-        self,
-        *,
-        target_node_id: _builtins.str = ...,
-        payload: _payload_pb2.Preview | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["payload", b"payload", "target_node_id", b"target_node_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___MessagePreview: _TypeAlias = MessagePreview  # noqa: Y015
 
 @_typing.final
 class InvocationFailed(_message.Message):

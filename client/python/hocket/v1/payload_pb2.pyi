@@ -187,24 +187,26 @@ class Preview(_message.Message):
 
     TYPE_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
-    SIZE_BYTES_FIELD_NUMBER: _builtins.int
-    TRUNCATED_FIELD_NUMBER: _builtins.int
+    TRUNCATED_BYTES_FIELD_NUMBER: _builtins.int
+    TARGET_NODE_ID_FIELD_NUMBER: _builtins.int
     type: _builtins.str
     text: _builtins.str
-    """The first characters of the value's text form, cut between code points; empty for values that are not text."""
-    size_bytes: _builtins.int
-    truncated: _builtins.bool
+    """The first characters of the value's JSON, cut between code points; empty for values that are not text."""
+    truncated_bytes: _builtins.int
+    """Set when `text` is not all of it: the size of the whole."""
+    target_node_id: _builtins.str
+    """Set on a message that was sent to one node only."""
     def __init__(
         self,
         *,
         type: _builtins.str = ...,
         text: _builtins.str = ...,
-        size_bytes: _builtins.int = ...,
-        truncated: _builtins.bool = ...,
+        truncated_bytes: _builtins.int = ...,
+        target_node_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["size_bytes", b"size_bytes", "text", b"text", "truncated", b"truncated", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["target_node_id", b"target_node_id", "text", b"text", "truncated_bytes", b"truncated_bytes", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -288,6 +288,7 @@ class Work(_message.Message):
     RETRY_TIME_FIELD_NUMBER: _builtins.int
     CONTINUATION_FIELD_NUMBER: _builtins.int
     WAITS_FOR_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
     state: Global___WorkState.ValueType
     attempt: _builtins.int
     """The last one handed out; 0 before the first."""
@@ -314,8 +315,10 @@ class Work(_message.Message):
     def continuation(self) -> _payload_pb2.Payload: ...
     @_builtins.property
     def waits_for(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Questions of a suspended invocation that are still open."""
+        """Questions of a suspended invocation that are still open, and the answers to the others."""
 
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Delivery]: ...
     def __init__(
         self,
         *,
@@ -331,10 +334,11 @@ class Work(_message.Message):
         retry_time: _timestamp_pb2.Timestamp | None = ...,
         continuation: _payload_pb2.Payload | None = ...,
         waits_for: _abc.Iterable[_builtins.str] | None = ...,
+        answers: _abc.Iterable[_message_pb2.Delivery] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["continuation", b"continuation", "effects", b"effects", "last_failure", b"last_failure", "last_progress", b"last_progress", "position", b"position", "retry_time", b"retry_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "continuation", b"continuation", "deliveries", b"deliveries", "effects", b"effects", "failures", b"failures", "last_failure", b"last_failure", "last_progress", b"last_progress", "position", b"position", "redeliveries", b"redeliveries", "retry_time", b"retry_time", "state", b"state", "waits_for", b"waits_for"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "attempt", b"attempt", "continuation", b"continuation", "deliveries", b"deliveries", "effects", b"effects", "failures", b"failures", "last_failure", b"last_failure", "last_progress", b"last_progress", "position", b"position", "redeliveries", b"redeliveries", "retry_time", b"retry_time", "state", b"state", "waits_for", b"waits_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
