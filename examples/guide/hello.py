@@ -1,21 +1,18 @@
 import asyncio
 from typing import Never
 
-from hocket import Executor, WorkflowBuilder, WorkflowContext, handler
+from hocket import WorkflowBuilder, WorkflowContext, executor
 
 
-class UpperCase(Executor):
-    @handler
-    async def process(self, text: str, ctx: WorkflowContext[str]) -> None:
-        await ctx.send_message(text.upper())
+@executor
+async def upper(text: str) -> str:
+    return text.upper()
 
 
-class Reverse(Executor):
-    @handler
-    async def process(self, text: str, ctx: WorkflowContext[Never, str]) -> None:
-        await ctx.yield_output(text[::-1])
+@executor
+async def reverse(text: str, ctx: WorkflowContext[Never, str]) -> None:
+    await ctx.yield_output(text[::-1])
 
 
-upper = UpperCase("upper")
-workflow = WorkflowBuilder(upper).add_edge(upper, Reverse("reverse")).build()
+workflow = WorkflowBuilder(upper).add_edge(upper, reverse).build()
 print(asyncio.run(workflow.run("hello")).get_outputs())

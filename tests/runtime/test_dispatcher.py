@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -103,10 +104,8 @@ async def test_an_attempt_in_time_leaves_no_timer() -> None:
 
 async def test_a_result_that_comes_after_the_deadline_is_none() -> None:
     async def act(invocation: Invocation, live: Live) -> Completed:
-        try:
+        with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            pass
         return done(invocation)
 
     trial = Trial(act, timeout=2.0)

@@ -19,7 +19,7 @@ PREVIEWED = 20
 PREVIEW_BYTES = 512
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Work:
     position: GraphPosition
     invocation_id: str
@@ -45,6 +45,8 @@ class Ledger:
     def __init__(self, path: Sequence[str], invoke: Callable[[Work], Invocation]) -> None:
         self.works: dict[str, Work] = {}
         self.outstanding = 0
+        # By node: works that hold one of its slots, from their first attempt to their end.
+        self.slots: dict[str, int] = {}
         self._path = path
         self._invoke = invoke
 
@@ -59,9 +61,37 @@ class Ledger:
     def begin(self, work: Work, decision: Decision) -> None:
         """Count an attempt that the caller carries out itself (a nested run)."""
         work.attempt += 1
-        work.state = v1.WORK_STATE_RUNNING
+        self.take_slot(work)
         event = self._event(work, decision)
         event.invocation_started.node_id = work.position.node_id
+
+    def take_slot(self, work: Work) -> None:
+        if work.state == v1.WORK_STATE_QUEUED:
+            node_id = work.position.node_id
+            self.slots[node_id] = self.slots.get(node_id, 0) + 1
+        work.state = v1.WORK_STATE_RUNNING
+
+    def leave(self, work: Work, state: v1.WorkState.ValueType) -> None:
+        """The work is over, for now or for good."""
+        if work.state != v1.WORK_STATE_QUEUED:
+            self.slots[work.position.node_id] -= 1
+        work.state = state
+        self.outstanding -= 1
+
+    def restore(self, work: Work) -> None:
+        """Take in a work as a snapshot has it."""
+        self.works[work.invocation_id] = work
+        if work.state in (v1.WORK_STATE_DONE, v1.WORK_STATE_FAILED):
+            return
+        self.outstanding += 1
+        if work.state != v1.WORK_STATE_QUEUED:
+            node_id = work.position.node_id
+            self.slots[node_id] = self.slots.get(node_id, 0) + 1
+
+    def clear(self) -> None:
+        """The boundary is past."""
+        self.works = {}
+        self.slots.clear()
 
     def current(self, invocation_id: str, attempt: int) -> Work | None:
         """The work whose open attempt this is. A lost attempt stays open until the next one is handed out."""
@@ -74,9 +104,8 @@ class Ledger:
         return work if work.state == v1.WORK_STATE_BACKOFF and is_lost else None
 
     def complete(self, work: Work, record: Completed, effects: Effects, decision: Decision) -> None:
-        work.state = v1.WORK_STATE_DONE
+        self.leave(work, v1.WORK_STATE_DONE)
         work.effects = effects
-        self.outstanding -= 1
         completed = self._event(work, decision).invocation_completed
         completed.node_id = work.position.node_id
         for message in effects.messages[:PREVIEWED]:
@@ -103,9 +132,8 @@ class Ledger:
 
     def set_aside(self, work: Work) -> None:
         """The work waits outside the superstep, which can close without it."""
-        work.state = v1.WORK_STATE_SUSPENDED
+        self.leave(work, v1.WORK_STATE_SUSPENDED)
         del self.works[work.invocation_id]
-        self.outstanding -= 1
 
     def fail(self, work: Work, record: Failed, decision: Decision) -> bool:
         """Charge a failure; whether another attempt follows. One of an abandoned work is its end."""
@@ -119,8 +147,7 @@ class Ledger:
         failed.failure.CopyFrom(record.failure)
         failed.will_retry = delay is not None
         if delay is None:
-            work.state = v1.WORK_STATE_FAILED
-            self.outstanding -= 1
+            self.leave(work, v1.WORK_STATE_FAILED)
             return False
         if delay == 0:
             self.hand_out(work, decision)
@@ -144,13 +171,14 @@ class Ledger:
             work.state = v1.WORK_STATE_ABANDONED
             decision.abandoned.append(work.invocation_id)
         elif work.state in (v1.WORK_STATE_BACKOFF, v1.WORK_STATE_QUEUED):
-            work.state = v1.WORK_STATE_FAILED
-            self.outstanding -= 1
+            self.leave(work, v1.WORK_STATE_FAILED)
 
     def renew(self, work: Work) -> None:
         """In the count with fresh budgets, for a run that goes on; attempt numbers go on too (G32)."""
         if work.state == v1.WORK_STATE_FAILED:
             self.outstanding += 1
+        elif work.state != v1.WORK_STATE_QUEUED:
+            self.slots[work.position.node_id] -= 1
         work.budget = None
         work.state = v1.WORK_STATE_QUEUED
 

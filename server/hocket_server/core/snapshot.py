@@ -78,7 +78,7 @@ def put_graph(scheduler: SuperstepScheduler, out: v1.GraphSnapshot) -> None:
     put_state_writes(scheduler.signal_writes, out.signal_writes)
     if scheduler.failure is not None:
         out.failure.CopyFrom(scheduler.failure)
-    out.ending = scheduler.ending
+    out.ending, out.ending_reason = scheduler.ending, scheduler.reason
 
 
 def restored_graph(
@@ -104,9 +104,7 @@ def _restore(scheduler: SuperstepScheduler, snapshot: v1.GraphSnapshot, is_fork:
     scheduler.private_state = dict(snapshot.private_state)
     for message in snapshot.work:
         work = _work_from(message, scheduler, is_fork)
-        scheduler.ledger.works[work.invocation_id] = work
-        if work.state not in (v1.WORK_STATE_DONE, v1.WORK_STATE_FAILED):
-            scheduler.ledger.outstanding += 1
+        scheduler.ledger.restore(work)
         if work.state == v1.WORK_STATE_QUEUED:
             node = topology.by_id[work.position.node_id]
             scheduler.queues.setdefault(node.index, deque()).append(work)
@@ -122,7 +120,7 @@ def _restore(scheduler: SuperstepScheduler, snapshot: v1.GraphSnapshot, is_fork:
         child = scheduler.child(topology.by_id[position.node_id], work)
         _restore(child, held.snapshot.graph, is_fork)
         if held.snapshot.state:
-            child.outcome = Outcome(held.snapshot.state, failure=child.failure)
+            child.outcome = Outcome(held.snapshot.state, child.reason, child.failure)
     by_group = {join.id: join for join in topology.joins}
     for saved in snapshot.joins:
         buffer = Buffer(fired=saved.fired)
@@ -145,7 +143,7 @@ def _restore(scheduler: SuperstepScheduler, snapshot: v1.GraphSnapshot, is_fork:
     scheduler.outputs = list(snapshot.outputs)
     scheduler.signal_writes = state_writes_from(snapshot.signal_writes)
     scheduler.failure = snapshot.failure if snapshot.HasField("failure") else None
-    scheduler.ending = snapshot.ending
+    scheduler.ending, scheduler.reason = snapshot.ending, snapshot.ending_reason
 
 
 def _put_work(work: Work, prefix: str, out: v1.Work) -> None:

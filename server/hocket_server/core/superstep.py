@@ -48,7 +48,6 @@ from hocket_server.core.scheduler import Decision, Outcome, RunInfo, Timer
 from hocket_server.core.topology import Node, Topology
 
 _IS_OVER = frozenset({v1.WORK_STATE_DONE, v1.WORK_STATE_FAILED})
-_HOLDS_SLOT = frozenset({v1.WORK_STATE_RUNNING, v1.WORK_STATE_BACKOFF, v1.WORK_STATE_ABANDONED})
 
 
 class SuperstepScheduler:
@@ -189,17 +188,9 @@ class SuperstepScheduler:
 
     def resume(self, record: Resume, decision: Decision) -> None:
         """Go on after an end: what is recorded as done stays so, all else is handed out again with fresh budgets (G32)."""
-        self.raise_limit(record.max_supersteps)
-        self.outcome, self.failure, self.reason = None, None, ""
-        self.ending = v1.RUN_STATE_UNSPECIFIED
-        self.queues.clear()
-        self.questions.renew(record.time)
-        decision.timers.extend(self.questions.timers())
+        self._reopen(record, decision)
         if record.parent_checkpoint_id and self.is_open:
             self._event(decision).superstep_started.superstep = self.superstep
-        for invocation_id in self.suspended:
-            if child := self.children.get(invocation_id):
-                child.resume(record, decision)
         unfinished = [work for work in self._by_position() if work.state != v1.WORK_STATE_DONE]
         for work in unfinished:
             self.ledger.renew(work)
@@ -207,6 +198,18 @@ class SuperstepScheduler:
                 child.raise_limit(record.max_supersteps)
         self._start(unfinished, decision, record.time, record)
         self.advance(decision, record.time)
+
+    def _reopen(self, record: Resume, decision: Decision) -> None:
+        """Be as if it had not ended. Nested runs that are set aside wait on, until they have their answers."""
+        self.raise_limit(record.max_supersteps)
+        self.outcome, self.failure, self.reason = None, None, ""
+        self.ending = v1.RUN_STATE_UNSPECIFIED
+        self.queues.clear()
+        self.questions.renew(record.time)
+        decision.timers.extend(self.questions.timers())
+        for invocation_id in self.suspended:
+            if child := self.children.get(invocation_id):
+                child._reopen(record, decision)
 
     def raise_limit(self, max_supersteps: int) -> None:
         """For this level and all that are nested in it; a lower one changes nothing."""
@@ -294,28 +297,19 @@ class SuperstepScheduler:
 
     def _start(self, works: Iterable[Work], decision: Decision, time: int, resumed: Resume | None = None) -> None:
         """Hand out, as many of a node at once as it declares; the others queue."""
-        by_id = self.topology.by_id
-        node: Node | None = None
-        running = 0
-        for work in works:  # by position, so a node's are together
+        by_id, slots, queues = self.topology.by_id, self.ledger.slots, self.queues
+        for work in works:  # by position
             if self.ending:
                 return
-            if node is None or node.id != work.position.node_id:
-                node = by_id[work.position.node_id]
-                running = self._running(node)
-            running += 1
-            if running > node.concurrency:
-                self.queues.setdefault(node.index, deque()).append(work)
-            else:
+            node = by_id[work.position.node_id]
+            if slots.get(node.id, 0) < node.concurrency and node.index not in queues:
                 self._start_one(node, work, decision, time, resumed)
-
-    def _running(self, node: Node) -> int:
-        """How many of a node hold a slot."""
-        if len(self.ledger.works) == 1:
-            return 0
-        return sum(
-            work.position.node_id == node.id and work.state in _HOLDS_SLOT for work in self.ledger.works.values()
-        )
+            else:
+                queues.setdefault(node.index, deque()).append(work)
+        if queues:
+            # A nested run may have ended or gone to wait at once, and left its slot to one behind it.
+            for node in [self.topology.nodes[index] for index in queues]:
+                self._start_next(node, decision, time)
 
     def _start_one(self, node: Node, work: Work, decision: Decision, time: int, resumed: Resume | None = None) -> None:
         if node.nested is None:
@@ -330,14 +324,19 @@ class SuperstepScheduler:
             self.ledger.begin(work, decision)
             child.resume(resumed or Resume(time=time), decision)
         else:
-            work.state = v1.WORK_STATE_RUNNING
+            self.ledger.take_slot(work)
             child.advance(decision, time)
         self._settle(child, decision, time)
 
     def _start_next(self, node: Node, decision: Decision, time: int) -> None:
-        queue = self.queues.get(node.index)
-        if queue and not self.ending:
-            self._start_one(node, queue.popleft(), decision, time)
+        """Hand out what waited for a slot, as many as are free."""
+        while (queue := self.queues.get(node.index)) and not self.ending:
+            if self.ledger.slots.get(node.id, 0) >= node.concurrency:
+                return
+            work = queue.popleft()
+            if not queue:
+                del self.queues[node.index]
+            self._start_one(node, work, decision, time)
 
     def _rejoin(self, decision: Decision, time: int) -> None:
         """What was set aside and has its answers goes on in the superstep that is open."""
@@ -374,9 +373,7 @@ class SuperstepScheduler:
         later, self.pending = self.pending, plan.deliveries
         for target, deliveries in later.items():
             self.pending.setdefault(target, []).extend(deliveries)
-        self.ledger.works = {}
-        if self.queues:
-            self.queues = {}
+        self.ledger.clear()
         completed = self._event(decision).superstep_completed
         completed.superstep = self.superstep
         completed.checkpoint_id = decision.checkpoint_id = f"{self.prefix}{self.superstep}"
@@ -504,9 +501,8 @@ class SuperstepScheduler:
             failure = outcome.failure or v1.Failure(
                 kind=v1.FAILURE_KIND_APPLICATION, type="LIMIT_REACHED", message=outcome.reason
             )
-            work.state = v1.WORK_STATE_FAILED
             work.last_failure = failure
-            self.ledger.outstanding -= 1
+            self.ledger.leave(work, v1.WORK_STATE_FAILED)
             failed = self._work_event(work, decision).invocation_failed
             failed.node_id = node.id
             failed.failure.CopyFrom(failure)
@@ -549,15 +545,17 @@ class SuperstepScheduler:
 
     def _wake(self, child: SuperstepScheduler, decision: Decision, time: int) -> None:
         """An answer reached a nested run: one that works goes on at once, one set aside with the next `advance`."""
-        work = self.suspended.get(child.prefix.removesuffix("/"))
-        if work is None:
+        invocation_id = child.prefix.removesuffix("/")
+        work = self.suspended.get(invocation_id) or self.ledger.works[invocation_id]
+        if work.state == v1.WORK_STATE_RUNNING:
             child.advance(decision, time)
             self._settle(child, decision, time)
         elif child.ending:
             child.advance(decision, time)
             self.end(child.ending, child.failure, decision)
-        elif (child.pending or child.ready) and work not in self.ready:
+        elif work.state == v1.WORK_STATE_SUSPENDED and (child.pending or child.ready) and work not in self.ready:
             self.ready.append(work)
+        # One that waits for its node's slot goes on when it has it.
 
     def _fire(self, record: Fired, decision: Decision) -> None:
         if child := self._child_of(record.subject_id):

@@ -142,21 +142,25 @@ class MemoryStore:
 
     async def checkpoints(self, run_id: str) -> list[v1.Checkpoint]:
         held = self._find(run_id)
+        known: dict[str, None] = {}
+        for stretch in held.stretches:
+            if stretch.checkpoint_id:
+                known[stretch.checkpoint_id] = None  # its boundary may lie in a stretch that is gone
+            known.update(dict.fromkeys(stretch.boundaries))
         found: list[v1.Checkpoint] = []
         parent = ""
-        for stretch in held.stretches:
-            for checkpoint_id in stretch.boundaries:
-                superstep = checkpoint_id.removeprefix(f"{run_id}/").partition("/")[0]
-                found.append(
-                    v1.Checkpoint(
-                        checkpoint_id=checkpoint_id,
-                        run_id=run_id,
-                        superstep=int(superstep),
-                        parent_checkpoint_id=parent,
-                        signature=held.start.definition.signature,
-                    )
+        for checkpoint_id in known:
+            superstep = checkpoint_id.removeprefix(f"{run_id}/").partition("/")[0]
+            found.append(
+                v1.Checkpoint(
+                    checkpoint_id=checkpoint_id,
+                    run_id=run_id,
+                    superstep=int(superstep),
+                    parent_checkpoint_id=parent,
+                    signature=held.start.definition.signature,
                 )
-                parent = checkpoint_id
+            )
+            parent = checkpoint_id
         return found
 
     async def delete(self, run_id: str) -> None:

@@ -31,7 +31,7 @@ from hocket.v1 import question_pb2 as hocket_dot_v1_dot_question__pb2
 from hocket.v1 import run_pb2 as hocket_dot_v1_dot_run__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18hocket/v1/snapshot.proto\x12\thocket.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17hocket/v1/failure.proto\x1a\x1ahocket/v1/invocation.proto\x1a\x17hocket/v1/message.proto\x1a\x17hocket/v1/payload.proto\x1a\x18hocket/v1/question.proto\x1a\x13hocket/v1/run.proto\"\x9d\x02\n\x08Snapshot\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\x05\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12!\n\x05input\x18\x03 \x01(\x0b\x32\x12.hocket.v1.Payload\x12\"\n\x05state\x18\x04 \x01(\x0e\x32\x13.hocket.v1.RunState\x12#\n\x07\x66\x61ilure\x18\x05 \x01(\x0b\x32\x12.hocket.v1.Failure\x12,\n\x08\x64\x65\x61\x64line\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1c\n\x14latest_checkpoint_id\x18\x07 \x01(\t\x12)\n\x05graph\x18\n \x01(\x0b\x32\x18.hocket.v1.GraphSnapshotH\x00\x42\x0b\n\tscheduler\"\xa4\x06\n\rGraphSnapshot\x12\x11\n\tsuperstep\x18\x01 \x01(\x03\x12\x16\n\x0emax_supersteps\x18\x02 \x01(\x05\x12\x0c\n\x04open\x18\x03 \x01(\x08\x12\x32\n\x05state\x18\x04 \x03(\x0b\x32#.hocket.v1.GraphSnapshot.StateEntry\x12\x41\n\rprivate_state\x18\x05 \x03(\x0b\x32*.hocket.v1.GraphSnapshot.PrivateStateEntry\x12\x1d\n\x04work\x18\x06 \x03(\x0b\x32\x0f.hocket.v1.Work\x12\"\n\tsuspended\x18\x07 \x03(\x0b\x32\x0f.hocket.v1.Work\x12\"\n\x08\x63hildren\x18\x08 \x03(\x0b\x32\x10.hocket.v1.Child\x12$\n\x05joins\x18\t \x03(\x0b\x32\x15.hocket.v1.JoinBuffer\x12*\n\x07pending\x18\n \x03(\x0b\x32\x19.hocket.v1.NodeDeliveries\x12*\n\tquestions\x18\x0b \x03(\x0b\x32\x17.hocket.v1.OpenQuestion\x12\x33\n\x10\x63losed_questions\x18\x0c \x03(\x0b\x32\x19.hocket.v1.ClosedQuestion\x12\x12\n\nhas_output\x18\r \x01(\x08\x12#\n\x07outputs\x18\x0e \x03(\x0b\x32\x12.hocket.v1.Payload\x12,\n\rsignal_writes\x18\x0f \x03(\x0b\x32\x15.hocket.v1.StateWrite\x12#\n\x07\x66\x61ilure\x18\x10 \x01(\x0b\x32\x12.hocket.v1.Failure\x12#\n\x06\x65nding\x18\x11 \x01(\x0e\x32\x13.hocket.v1.RunState\x12\r\n\x05ready\x18\x12 \x03(\x05\x1a@\n\nStateEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12!\n\x05value\x18\x02 \x01(\x0b\x32\x12.hocket.v1.Payload:\x02\x38\x01\x1aG\n\x11PrivateStateEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12!\n\x05value\x18\x02 \x01(\x0b\x32\x12.hocket.v1.Payload:\x02\x38\x01\"\xc6\x03\n\x04Work\x12*\n\x08position\x18\x01 \x01(\x0b\x32\x18.hocket.v1.GraphPosition\x12\'\n\ndeliveries\x18\x02 \x03(\x0b\x32\x13.hocket.v1.Delivery\x12#\n\x05state\x18\x03 \x01(\x0e\x32\x14.hocket.v1.WorkState\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x05\x12\x10\n\x08\x66\x61ilures\x18\x05 \x01(\x05\x12\x14\n\x0credeliveries\x18\x06 \x01(\x05\x12(\n\x0clast_failure\x18\x07 \x01(\x0b\x32\x12.hocket.v1.Failure\x12)\n\rlast_progress\x18\x08 \x01(\x0b\x32\x12.hocket.v1.Payload\x12#\n\x07\x65\x66\x66\x65\x63ts\x18\t \x01(\x0b\x32\x12.hocket.v1.Effects\x12.\n\nretry_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x0c\x63ontinuation\x18\x0b \x01(\x0b\x32\x12.hocket.v1.Payload\x12\x11\n\twaits_for\x18\x0c \x03(\t\x12$\n\x07\x61nswers\x18\r \x03(\x0b\x32\x13.hocket.v1.Delivery\"Z\n\x05\x43hild\x12*\n\x08position\x18\x01 \x01(\x0b\x32\x18.hocket.v1.GraphPosition\x12%\n\x08snapshot\x18\x02 \x01(\x0b\x32\x13.hocket.v1.Snapshot\"X\n\nJoinBuffer\x12\x15\n\redge_group_id\x18\x01 \x01(\t\x12$\n\x08messages\x18\x02 \x03(\x0b\x32\x12.hocket.v1.Message\x12\r\n\x05\x66ired\x18\x03 \x01(\x08\"J\n\x0eNodeDeliveries\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\'\n\ndeliveries\x18\x02 \x03(\x0b\x32\x13.hocket.v1.Delivery\"f\n\x0cOpenQuestion\x12%\n\x08question\x18\x01 \x01(\x0b\x32\x13.hocket.v1.Question\x12/\n\x0b\x65xpire_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"<\n\x0e\x43losedQuestion\x12\x13\n\x0bquestion_id\x18\x01 \x01(\t\x12\x15\n\ranswer_digest\x18\x02 \x01(\x0c*\xce\x01\n\tWorkState\x12\x1a\n\x16WORK_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11WORK_STATE_QUEUED\x10\x01\x12\x16\n\x12WORK_STATE_RUNNING\x10\x02\x12\x16\n\x12WORK_STATE_BACKOFF\x10\x03\x12\x13\n\x0fWORK_STATE_DONE\x10\x04\x12\x18\n\x14WORK_STATE_SUSPENDED\x10\x05\x12\x15\n\x11WORK_STATE_FAILED\x10\x06\x12\x18\n\x14WORK_STATE_ABANDONED\x10\x07\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18hocket/v1/snapshot.proto\x12\thocket.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17hocket/v1/failure.proto\x1a\x1ahocket/v1/invocation.proto\x1a\x17hocket/v1/message.proto\x1a\x17hocket/v1/payload.proto\x1a\x18hocket/v1/question.proto\x1a\x13hocket/v1/run.proto\"\x9d\x02\n\x08Snapshot\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\x05\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12!\n\x05input\x18\x03 \x01(\x0b\x32\x12.hocket.v1.Payload\x12\"\n\x05state\x18\x04 \x01(\x0e\x32\x13.hocket.v1.RunState\x12#\n\x07\x66\x61ilure\x18\x05 \x01(\x0b\x32\x12.hocket.v1.Failure\x12,\n\x08\x64\x65\x61\x64line\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1c\n\x14latest_checkpoint_id\x18\x07 \x01(\t\x12)\n\x05graph\x18\n \x01(\x0b\x32\x18.hocket.v1.GraphSnapshotH\x00\x42\x0b\n\tscheduler\"\xbb\x06\n\rGraphSnapshot\x12\x11\n\tsuperstep\x18\x01 \x01(\x03\x12\x16\n\x0emax_supersteps\x18\x02 \x01(\x05\x12\x0c\n\x04open\x18\x03 \x01(\x08\x12\x32\n\x05state\x18\x04 \x03(\x0b\x32#.hocket.v1.GraphSnapshot.StateEntry\x12\x41\n\rprivate_state\x18\x05 \x03(\x0b\x32*.hocket.v1.GraphSnapshot.PrivateStateEntry\x12\x1d\n\x04work\x18\x06 \x03(\x0b\x32\x0f.hocket.v1.Work\x12\"\n\tsuspended\x18\x07 \x03(\x0b\x32\x0f.hocket.v1.Work\x12\"\n\x08\x63hildren\x18\x08 \x03(\x0b\x32\x10.hocket.v1.Child\x12$\n\x05joins\x18\t \x03(\x0b\x32\x15.hocket.v1.JoinBuffer\x12*\n\x07pending\x18\n \x03(\x0b\x32\x19.hocket.v1.NodeDeliveries\x12*\n\tquestions\x18\x0b \x03(\x0b\x32\x17.hocket.v1.OpenQuestion\x12\x33\n\x10\x63losed_questions\x18\x0c \x03(\x0b\x32\x19.hocket.v1.ClosedQuestion\x12\x12\n\nhas_output\x18\r \x01(\x08\x12#\n\x07outputs\x18\x0e \x03(\x0b\x32\x12.hocket.v1.Payload\x12,\n\rsignal_writes\x18\x0f \x03(\x0b\x32\x15.hocket.v1.StateWrite\x12#\n\x07\x66\x61ilure\x18\x10 \x01(\x0b\x32\x12.hocket.v1.Failure\x12#\n\x06\x65nding\x18\x11 \x01(\x0e\x32\x13.hocket.v1.RunState\x12\x15\n\rending_reason\x18\x13 \x01(\t\x12\r\n\x05ready\x18\x12 \x03(\x05\x1a@\n\nStateEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12!\n\x05value\x18\x02 \x01(\x0b\x32\x12.hocket.v1.Payload:\x02\x38\x01\x1aG\n\x11PrivateStateEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12!\n\x05value\x18\x02 \x01(\x0b\x32\x12.hocket.v1.Payload:\x02\x38\x01\"\xc6\x03\n\x04Work\x12*\n\x08position\x18\x01 \x01(\x0b\x32\x18.hocket.v1.GraphPosition\x12\'\n\ndeliveries\x18\x02 \x03(\x0b\x32\x13.hocket.v1.Delivery\x12#\n\x05state\x18\x03 \x01(\x0e\x32\x14.hocket.v1.WorkState\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x05\x12\x10\n\x08\x66\x61ilures\x18\x05 \x01(\x05\x12\x14\n\x0credeliveries\x18\x06 \x01(\x05\x12(\n\x0clast_failure\x18\x07 \x01(\x0b\x32\x12.hocket.v1.Failure\x12)\n\rlast_progress\x18\x08 \x01(\x0b\x32\x12.hocket.v1.Payload\x12#\n\x07\x65\x66\x66\x65\x63ts\x18\t \x01(\x0b\x32\x12.hocket.v1.Effects\x12.\n\nretry_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x0c\x63ontinuation\x18\x0b \x01(\x0b\x32\x12.hocket.v1.Payload\x12\x11\n\twaits_for\x18\x0c \x03(\t\x12$\n\x07\x61nswers\x18\r \x03(\x0b\x32\x13.hocket.v1.Delivery\"Z\n\x05\x43hild\x12*\n\x08position\x18\x01 \x01(\x0b\x32\x18.hocket.v1.GraphPosition\x12%\n\x08snapshot\x18\x02 \x01(\x0b\x32\x13.hocket.v1.Snapshot\"X\n\nJoinBuffer\x12\x15\n\redge_group_id\x18\x01 \x01(\t\x12$\n\x08messages\x18\x02 \x03(\x0b\x32\x12.hocket.v1.Message\x12\r\n\x05\x66ired\x18\x03 \x01(\x08\"J\n\x0eNodeDeliveries\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\'\n\ndeliveries\x18\x02 \x03(\x0b\x32\x13.hocket.v1.Delivery\"f\n\x0cOpenQuestion\x12%\n\x08question\x18\x01 \x01(\x0b\x32\x13.hocket.v1.Question\x12/\n\x0b\x65xpire_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"<\n\x0e\x43losedQuestion\x12\x13\n\x0bquestion_id\x18\x01 \x01(\t\x12\x15\n\ranswer_digest\x18\x02 \x01(\x0c*\xce\x01\n\tWorkState\x12\x1a\n\x16WORK_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11WORK_STATE_QUEUED\x10\x01\x12\x16\n\x12WORK_STATE_RUNNING\x10\x02\x12\x16\n\x12WORK_STATE_BACKOFF\x10\x03\x12\x13\n\x0fWORK_STATE_DONE\x10\x04\x12\x18\n\x14WORK_STATE_SUSPENDED\x10\x05\x12\x15\n\x11WORK_STATE_FAILED\x10\x06\x12\x18\n\x14WORK_STATE_ABANDONED\x10\x07\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,26 +42,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GRAPHSNAPSHOT_STATEENTRY']._serialized_options = b'8\001'
   _globals['_GRAPHSNAPSHOT_PRIVATESTATEENTRY']._loaded_options = None
   _globals['_GRAPHSNAPSHOT_PRIVATESTATEENTRY']._serialized_options = b'8\001'
-  _globals['_WORKSTATE']._serialized_start=2199
-  _globals['_WORKSTATE']._serialized_end=2405
+  _globals['_WORKSTATE']._serialized_start=2222
+  _globals['_WORKSTATE']._serialized_end=2428
   _globals['_SNAPSHOT']._serialized_start=223
   _globals['_SNAPSHOT']._serialized_end=508
   _globals['_GRAPHSNAPSHOT']._serialized_start=511
-  _globals['_GRAPHSNAPSHOT']._serialized_end=1315
-  _globals['_GRAPHSNAPSHOT_STATEENTRY']._serialized_start=1178
-  _globals['_GRAPHSNAPSHOT_STATEENTRY']._serialized_end=1242
-  _globals['_GRAPHSNAPSHOT_PRIVATESTATEENTRY']._serialized_start=1244
-  _globals['_GRAPHSNAPSHOT_PRIVATESTATEENTRY']._serialized_end=1315
-  _globals['_WORK']._serialized_start=1318
-  _globals['_WORK']._serialized_end=1772
-  _globals['_CHILD']._serialized_start=1774
-  _globals['_CHILD']._serialized_end=1864
-  _globals['_JOINBUFFER']._serialized_start=1866
-  _globals['_JOINBUFFER']._serialized_end=1954
-  _globals['_NODEDELIVERIES']._serialized_start=1956
-  _globals['_NODEDELIVERIES']._serialized_end=2030
-  _globals['_OPENQUESTION']._serialized_start=2032
-  _globals['_OPENQUESTION']._serialized_end=2134
-  _globals['_CLOSEDQUESTION']._serialized_start=2136
-  _globals['_CLOSEDQUESTION']._serialized_end=2196
+  _globals['_GRAPHSNAPSHOT']._serialized_end=1338
+  _globals['_GRAPHSNAPSHOT_STATEENTRY']._serialized_start=1201
+  _globals['_GRAPHSNAPSHOT_STATEENTRY']._serialized_end=1265
+  _globals['_GRAPHSNAPSHOT_PRIVATESTATEENTRY']._serialized_start=1267
+  _globals['_GRAPHSNAPSHOT_PRIVATESTATEENTRY']._serialized_end=1338
+  _globals['_WORK']._serialized_start=1341
+  _globals['_WORK']._serialized_end=1795
+  _globals['_CHILD']._serialized_start=1797
+  _globals['_CHILD']._serialized_end=1887
+  _globals['_JOINBUFFER']._serialized_start=1889
+  _globals['_JOINBUFFER']._serialized_end=1977
+  _globals['_NODEDELIVERIES']._serialized_start=1979
+  _globals['_NODEDELIVERIES']._serialized_end=2053
+  _globals['_OPENQUESTION']._serialized_start=2055
+  _globals['_OPENQUESTION']._serialized_end=2157
+  _globals['_CLOSEDQUESTION']._serialized_start=2159
+  _globals['_CLOSEDQUESTION']._serialized_end=2219
 # @@protoc_insertion_point(module_scope)

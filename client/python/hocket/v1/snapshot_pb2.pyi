@@ -186,6 +186,7 @@ class GraphSnapshot(_message.Message):
     SIGNAL_WRITES_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     ENDING_FIELD_NUMBER: _builtins.int
+    ENDING_REASON_FIELD_NUMBER: _builtins.int
     READY_FIELD_NUMBER: _builtins.int
     superstep: _builtins.int
     max_supersteps: _builtins.int
@@ -194,6 +195,7 @@ class GraphSnapshot(_message.Message):
     has_output: _builtins.bool
     ending: _run_pb2.RunState.ValueType
     """The state it is ending in; unset while it is not."""
+    ending_reason: _builtins.str
     @_builtins.property
     def state(self) -> _containers.MessageMap[_builtins.str, _payload_pb2.Payload]: ...
     @_builtins.property
@@ -260,11 +262,12 @@ class GraphSnapshot(_message.Message):
         signal_writes: _abc.Iterable[_invocation_pb2.StateWrite] | None = ...,
         failure: _failure_pb2.Failure | None = ...,
         ending: _run_pb2.RunState.ValueType = ...,
+        ending_reason: _builtins.str = ...,
         ready: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["children", b"children", "closed_questions", b"closed_questions", "ending", b"ending", "failure", b"failure", "has_output", b"has_output", "joins", b"joins", "max_supersteps", b"max_supersteps", "open", b"open", "outputs", b"outputs", "pending", b"pending", "private_state", b"private_state", "questions", b"questions", "ready", b"ready", "signal_writes", b"signal_writes", "state", b"state", "superstep", b"superstep", "suspended", b"suspended", "work", b"work"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["children", b"children", "closed_questions", b"closed_questions", "ending", b"ending", "ending_reason", b"ending_reason", "failure", b"failure", "has_output", b"has_output", "joins", b"joins", "max_supersteps", b"max_supersteps", "open", b"open", "outputs", b"outputs", "pending", b"pending", "private_state", b"private_state", "questions", b"questions", "ready", b"ready", "signal_writes", b"signal_writes", "state", b"state", "superstep", b"superstep", "suspended", b"suspended", "work", b"work"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
