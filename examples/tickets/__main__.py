@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 the run failed, 2 usage, 3 the input is not there, 130 int
 
 import argparse
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -26,6 +27,10 @@ def main(arguments: list[str] | None = None) -> int:
     job = Job(options.input, options.out)
     try:
         asyncio.run(_run(job, quiet=options.quiet))
+    except BrokenPipeError:
+        # Whoever read the progress has left; nothing more can be said there, not at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not Path(job.path).exists():
             return _fail(f"there is no file {job.path!r}; give --input a file of tickets", 3)

@@ -14,7 +14,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "examples" / "guide"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "graph.md")
-BLOCK = re.compile(r"^(?:<!-- (?P<mark>[^\n]+) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^(?:<!-- (?P<mark>[^\n]+) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 
 
 def rendered(page: str) -> str:

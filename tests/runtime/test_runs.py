@@ -57,7 +57,7 @@ def asking(**terms: Any) -> Workflow:
     return WorkflowBuilder(Asking(**terms)).build()
 
 
-# Parked and woken (G36)
+# Parked and woken, G36
 
 
 async def test_a_run_that_waits_holds_no_task_and_no_driver(stage: Stage) -> None:
@@ -207,7 +207,7 @@ async def test_run_timeout_leaves_a_run_alone_that_has_ended(stage: Stage) -> No
     assert (await stage.mesh.get_run("run")).state == v1.RUN_STATE_COMPLETED
 
 
-# Resume (G32, G35)
+# Resumed, G32 and G35
 
 
 class Broken(Executor):
@@ -301,7 +301,7 @@ async def test_a_resume_with_too_low_a_limit_changes_nothing(stage: Stage) -> No
     assert (await stage.mesh.resume("run", max_supersteps=5)).get_outputs() == ["n0", "n1", "n2", "n3", "n4"]
 
 
-# Fork (G21, G34, G37)
+# Forked, G21, G34 and G37
 
 
 async def test_forks_of_one_checkpoint_are_alike_and_have_ids_of_their_own(stage: Stage) -> None:
@@ -351,7 +351,7 @@ async def test_a_checkpoint_that_is_not_there_and_a_run_id_that_is_taken(stage: 
         await workflow.run(checkpoint_id="source/0", run_id="source", mesh=stage.mesh)
 
 
-@pytest.mark.parametrize("fork_from", ["source/0", "source/1", "source/2"])
+@pytest.mark.parametrize("fork_from", ["source/0", "source/1", "source/2", "source/3", "source/4"])
 async def test_a_fork_asks_again_what_a_stopped_handler_has_asked(stage: Stage, fork_from: str) -> None:
     """G37 for `ask`, with one question answered and one open when the checkpoint was made."""
 

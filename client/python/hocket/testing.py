@@ -146,7 +146,8 @@ async def run_handler(
         )
     invocation = Invocation(
         invocation_id,
-        attempt,
+        # Each answer came after an attempt that stopped for it.
+        max(attempt, len(answers) + 1),
         RUN_ID,
         GraphPosition(SUPERSTEP, hosted.id),
         hosted.executor_type,
@@ -300,9 +301,9 @@ class FakeClock:
 def canonical(events: Iterable[v1.Event]) -> list[dict[str, Any]]:
     """An event log without what differs between two equal runs (G9), as JSON trees.
 
-    Left out are live events, times, sequence numbers, the run's id, attempts, traces of stacks and of spans, and attempts
-    that were followed by another. Events inside a superstep are in the order of positions: each node's invocations, what is
-    nested in them between their start and their end, then what the boundary commits.
+    Left out are live events, times, sequence numbers, the run's id, attempts, traces of stacks and of spans, checkpoints of
+    nested runs, and attempts that were followed by another. Events inside a superstep are in the order of positions: each
+    node's invocations, what is nested in them between their start and their end, then what the boundary commits.
     """
     durable = [event for event in events if event.sequence]
     retried = {
@@ -388,6 +389,9 @@ def _bare(event: v1.Event) -> dict[str, Any]:
     for kind in tree.values():
         if isinstance(kind, dict):
             kind.pop("parent_checkpoint_id", None)
+            if event.path:
+                # The last of several nested runs to end closes the level above too, and names its checkpoint.
+                kind.pop("checkpoint_id", None)
     return {key: _without(value, run_id) for key, value in tree.items()}
 
 

@@ -88,9 +88,11 @@ class SuperstepScheduler:
 
     def completed(self, record: Completed, decision: Decision) -> None:
         if child := self._child_of(record.invocation_id):
-            child.completed(record, decision)
-            self._settle(child, decision, record.time)
-            return self.advance(decision, record.time)
+            if self._is_working(child):
+                child.completed(record, decision)
+                self._settle(child, decision, record.time)
+                self.advance(decision, record.time)
+            return None
         work = self.ledger.current(record.invocation_id, record.attempt)
         if work is None:
             return None
@@ -122,9 +124,11 @@ class SuperstepScheduler:
 
     def failed(self, record: Failed, decision: Decision) -> None:
         if child := self._child_of(record.invocation_id):
-            child.failed(record, decision)
-            self._settle(child, decision, record.time)
-            return self.advance(decision, record.time)
+            if self._is_working(child):
+                child.failed(record, decision)
+                self._settle(child, decision, record.time)
+                self.advance(decision, record.time)
+            return None
         work = self.ledger.current(record.invocation_id, record.attempt)
         if work is None:
             return None
@@ -475,6 +479,11 @@ class SuperstepScheduler:
         superstep, _, rest = subject_id.removeprefix(self.prefix).partition("/")
         node, separator, _ = rest.partition("/")
         return self.children.get(f"{self.prefix}{superstep}/{node}") if separator else None
+
+    def _is_working(self, child: SuperstepScheduler) -> bool:
+        """One that waits, for answers or for its node's slot, has nothing in flight: what it is told of attempts is old."""
+        work = self.ledger.works.get(child.prefix.removesuffix("/"))
+        return work is not None and work.state == v1.WORK_STATE_RUNNING
 
     def _settle(self, child: SuperstepScheduler, decision: Decision, time: int) -> None:
         """Make the nested machine's state the state of its work."""
