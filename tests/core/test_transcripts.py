@@ -12,7 +12,7 @@ TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 
 # Transcripts that say what the rules ask for and the code does not do yet.
 DEVIATIONS: dict[str, str] = {
-    "nested_answer_while_queued": "`_wake` lets a nested run go on that waits for its slot; it is then queued twice and ends twice",
+
 }
 
 
