@@ -24,9 +24,7 @@ GENERATED = ("__init__.py", "*_pb2.py", "*_pb2.pyi", "*_pb2_grpc.py", "*_pb2_grp
 
 def main() -> int:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--check", action="store_true", help="compare with the committed code, change nothing"
-    )
+    parser.add_argument("--check", action="store_true", help="compare with the committed code, change nothing")
     parser.add_argument("--protos", type=Path, default=ROOT / "protos", metavar="DIR")
     parser.add_argument("--out", type=Path, default=ROOT / "client/python", metavar="DIR")
     options = parser.parse_args()

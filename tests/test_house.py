@@ -267,9 +267,7 @@ def test_the_wheel_holds_both_packages(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     for package, folder in (("hocket", SDK), ("hocket_server", SERVER)):
-        wanted = {
-            f"{package}/{path.relative_to(folder)}" for path in folder.rglob("*.py*") if path.suffix != ".pyc"
-        }
+        wanted = {f"{package}/{path.relative_to(folder)}" for path in folder.rglob("*.py*") if path.suffix != ".pyc"}
         assert f"{package}/py.typed" in names
         assert f"{package}/__init__.py" in names
         assert wanted <= names

@@ -10,10 +10,11 @@ from typing import Never
 import pytest
 
 from hocket import v1
+from hocket.builder import WorkflowBuilder
 from hocket.context import WorkflowContext
 from hocket.errors import RunCancelledError, RunFailedError
 from hocket.executor import Executor, OnStuck, RetryPolicy, handler
-from hocket.workflow import Workflow, WorkflowBuilder
+from hocket.workflow import Workflow
 from tests.cases.conftest import World
 
 # Three in line, cancelled in the second (B18).

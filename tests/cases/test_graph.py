@@ -9,11 +9,12 @@ from typing import Any, Never
 import pytest
 
 from hocket import v1
+from hocket.builder import WorkflowBuilder
 from hocket.context import WorkflowContext
 from hocket.errors import DefinitionWarning, LimitReached, RunCancelledError, RunFailedError
 from hocket.executor import Executor, RetryPolicy, executor, handler
 from hocket.mesh import Mesh
-from hocket.workflow import Workflow, WorkflowBuilder
+from hocket.workflow import Workflow
 from tests.cases.conftest import World
 
 # B01: a fan-in whose sources are not all activated
@@ -274,9 +275,7 @@ async def test_b05_the_limit_is_exact_is_an_outcome_of_its_own_and_can_be_raised
     log = await world.log("game")
     supersteps = [event.superstep_started.superstep for event in log if event.HasField("superstep_started")]
     assert supersteps == list(range(1, 21)), "ten more, none of them twice"
-    balls = [
-        event.invocation_completed.messages[0].text for event in log if event.HasField("invocation_completed")
-    ]
+    balls = [event.invocation_completed.messages[0].text for event in log if event.HasField("invocation_completed")]
     assert balls == [str(ball) for ball in range(1, 21)]
 
 

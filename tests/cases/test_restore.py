@@ -7,9 +7,10 @@ from typing import Never
 import pytest
 
 from hocket import v1
+from hocket.builder import WorkflowBuilder
 from hocket.context import WorkflowContext
 from hocket.executor import Executor, executor, handler, response_handler
-from hocket.workflow import Workflow, WorkflowBuilder
+from hocket.workflow import Workflow
 from tests.cases.conftest import World
 
 # B07: restored joins

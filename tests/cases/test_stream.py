@@ -7,9 +7,9 @@ from typing import Never
 import pytest
 
 from hocket import v1
+from hocket.builder import WorkflowBuilder
 from hocket.context import WorkflowContext
 from hocket.executor import Executor, handler
-from hocket.workflow import WorkflowBuilder
 from tests.cases.conftest import World
 
 

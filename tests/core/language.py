@@ -24,7 +24,6 @@ from tests.core.definitions import define, edge, fan_in, fan_out, nested, node, 
 T = TypeVar("T")
 
 
-
 class Words:
     """What is left of a line."""
 

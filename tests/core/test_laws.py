@@ -152,7 +152,9 @@ def test_the_worlds_of_the_confluence_law_are_worth_it() -> None:
         seen["rounds"] += len(rounds(one))
     assert seen["another order"] > 30
     assert seen["rounds"] > 120
-    assert {each: seen[each] for each in ("joined", "retried", "question_answered", "handed_off") if seen[each] < 10} == {}
+    assert {
+        each: seen[each] for each in ("joined", "retried", "question_answered", "handed_off") if seen[each] < 10
+    } == {}
 
 
 # (c)

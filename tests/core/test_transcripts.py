@@ -11,9 +11,7 @@ from tests.core.transcript import Block, Player, read, written
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 
 # Transcripts that say what the rules ask for and the code does not do yet.
-DEVIATIONS: dict[str, str] = {
-
-}
+DEVIATIONS: dict[str, str] = {}
 
 
 def parameter(path: Path) -> ParameterSet:

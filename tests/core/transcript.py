@@ -103,7 +103,10 @@ class Player:
         elif verb == "standing":
             yield v1.RunState.Name(self._scheduler.state).removeprefix("RUN_STATE_")
         elif verb == "state":
-            yield ", ".join(f"{key}={_value(value)}" for key, value in sorted(self._scheduler.shared_state.items())) or "{}"
+            yield (
+                ", ".join(f"{key}={_value(value)}" for key, value in sorted(self._scheduler.shared_state.items()))
+                or "{}"
+            )
         elif verb == "restore":
             self._restore(self._scheduler.snapshot())
         elif verb == "fork":
@@ -149,9 +152,7 @@ class Player:
 
     def _restore(self, snapshot: v1.Snapshot, *, is_fork: bool = False) -> None:
         read = v1.Snapshot.FromString(snapshot.SerializeToString())
-        self._scheduler = restore(
-            self._topology, self._info(), read, run_timeout=self._run_timeout, is_fork=is_fork
-        )
+        self._scheduler = restore(self._topology, self._info(), read, run_timeout=self._run_timeout, is_fork=is_fork)
 
     def _fork(self, words: Words) -> Iterator[str]:
         """`fork NAME of CHECKPOINT`: what follows is about the new run."""
@@ -259,7 +260,9 @@ class Show:
             case "invocation_suspended":
                 yield f"waits for {', '.join(map(self._own, event.invocation_suspended.question_ids))}"
             case "output_yielded":
-                yield ("intermediate " if event.output_yielded.intermediate else "") + _value(event.output_yielded.payload)
+                yield ("intermediate " if event.output_yielded.intermediate else "") + _value(
+                    event.output_yielded.payload
+                )
             case "message_dropped":
                 dropped = event.message_dropped
                 yield f"{self._own(dropped.message_id)} {dropped.payload.text}"

@@ -15,14 +15,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from hocket import tracing, v1
-from hocket.context import Live, WorkflowContext
+from hocket.builder import WorkflowBuilder
+from hocket.context import WorkflowContext
 from hocket.executor import Executor, OnStuck, RetryPolicy, executor, handler, response_handler
 from hocket.host import Host
 from hocket.mesh import Mesh
 from hocket.payload import Codec
-from hocket.records import Completed, Effects, Failed, GraphPosition, Invocation
+from hocket.records import Completed, Effects, Failed, GraphPosition, Invocation, Live
 from hocket.testing import FakeClock
-from hocket.workflow import WorkflowBuilder
 from hocket_server.runtime.dispatcher import Dispatcher, Ended
 from hocket_server.runtime.endpoints import LocalEndpoint
 

@@ -9,11 +9,11 @@ from typing import Never
 import pytest
 
 from hocket import v1
+from hocket.builder import WorkflowBuilder
 from hocket.context import WorkflowContext
 from hocket.errors import NotFoundError
 from hocket.executor import Executor, RetryPolicy, handler, response_handler
 from hocket.mesh import Mesh
-from hocket.workflow import WorkflowBuilder
 from hocket_server.runtime import feed as feed_module
 from tests.runtime.conftest import Stage
 

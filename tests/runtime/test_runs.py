@@ -10,6 +10,7 @@ from typing import Any, Never
 import pytest
 
 from hocket import v1
+from hocket.builder import WorkflowBuilder
 from hocket.context import WorkflowContext
 from hocket.errors import (
     LimitReached,
@@ -26,7 +27,7 @@ from hocket.errors import (
 )
 from hocket.executor import Executor, RetryPolicy, executor, handler, response_handler
 from hocket.testing import canonical
-from hocket.workflow import Workflow, WorkflowBuilder
+from hocket.workflow import Workflow
 from tests.runtime.conftest import Stage
 
 

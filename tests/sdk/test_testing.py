@@ -10,12 +10,13 @@ from typing import Any, Never
 import pytest
 
 from hocket import v1
+from hocket.builder import WorkflowBuilder
 from hocket.context import WorkflowContext
 from hocket.errors import EffectError, PayloadError
 from hocket.executor import Executor, RetryPolicy, executor, handler, response_handler
 from hocket.mesh import Mesh
 from hocket.testing import DELETED, Asked, FakeClock, HandedOff, canonical, run_handler
-from hocket.workflow import Workflow, WorkflowBuilder
+from hocket.workflow import Workflow
 
 # One handler
 

@@ -12,10 +12,11 @@ import pytest
 
 import hocket
 from hocket import v1
+from hocket.builder import Case, Default, NodeLike, WorkflowBuilder
 from hocket.context import WorkflowContext
 from hocket.errors import DefinitionError, DefinitionWarning
 from hocket.executor import Executor, executor, handler
-from hocket.workflow import Case, Default, NodeLike, Workflow, WorkflowBuilder
+from hocket.workflow import Workflow
 
 
 class Pass(Executor):

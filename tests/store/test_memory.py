@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from hocket import v1
+from hocket.builder import WorkflowBuilder
 from hocket.context import WorkflowContext
 from hocket.errors import CursorExpiredError, NotFoundError
 from hocket.executor import Executor, handler, response_handler
 from hocket.mesh import Mesh
-from hocket.workflow import WorkflowBuilder
 from hocket_server.store.memory import MemoryStore
 from hocket_server.store.protocol import Store
 from tests.store.conformance import StoreConformance, Tale, completed, log, standing, started

@@ -26,10 +26,10 @@ from hocket.executor import handler as handler
 from hocket.executor import response_handler as response_handler
 from hocket.mesh import Mesh as Mesh
 from hocket.payload import Codec as Codec
-from hocket.workflow import Case as Case
-from hocket.workflow import Default as Default
+from hocket.builder import Case as Case
+from hocket.builder import Default as Default
 from hocket.workflow import Workflow as Workflow
-from hocket.workflow import WorkflowBuilder as WorkflowBuilder
+from hocket.builder import WorkflowBuilder as WorkflowBuilder
 
 __version__: str
 __all__ = [
@@ -40,8 +40,8 @@ __all__ = [
     "response_handler",
     "Case",
     "Default",
-    "Workflow",
     "WorkflowBuilder",
+    "Workflow",
     "WorkflowContext",
     "Mesh",
     "Codec",

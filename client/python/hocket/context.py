@@ -5,22 +5,20 @@ never applies half an attempt twice. Calls that record give back a finished awai
 `async` handler and `ctx.send_message(x)` in a plain one are the same call. Only `ask` stops a handler.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Never, TypeAlias, TypeVar
+from typing import Any, Generic, Never, TypeVar
 
 from typing_extensions import TypeVar as DefaultTypeVar
 
 from hocket import v1
 from hocket.errors import EffectError
 from hocket.payload import Codec, type_names
-from hocket.records import Effects, Invocation, Message, StateWrite, Suspended
+from hocket.records import Effects, Invocation, Live, Message, StateWrite, Suspended
 
 OutT = DefaultTypeVar("OutT", default=Never)
 WorkflowOutT = DefaultTypeVar("WorkflowOutT", default=Never)
 T = TypeVar("T")
-
-Live: TypeAlias = Callable[[v1.Progress | v1.LiveEvent], None]
 
 
 class Done:
@@ -77,13 +75,13 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
 
     __slots__ = (
         "_answers",
-        "_asked",
         "_cancelled",
         "_codec",
         "_events",
         "_handoff",
         "_handling",
         "_invocation",
+        "_keys",
         "_live",
         "_messages",
         "_outputs",
@@ -105,7 +103,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         self._handoff: v1.Handoff | None = None
         self._private_write: v1.Payload | None = None
         self._answers: Mapping[str, v1.Payload] | None = None
-        self._asked = 0
+        self._keys: list[str] = []
         self._cancelled = False
         # What is being handled, and who sent it; set by the host for each call.
         self._handling = NOTHING
@@ -132,6 +130,8 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         payload = self._codec.encode(message, declared.annotations)
         if not declared.covers(payload):
             raise EffectError(self._undeclared("sent", payload, declared))
+        if target_id is not None:
+            self._check_text(target_id)
         messages, invocation = self._messages, self._invocation
         message_id = f"{invocation.invocation_id}/{len(messages) + 1}"
         messages.append(Message(message_id, _node_id(invocation), payload, target_id or ""))
@@ -172,12 +172,12 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         """Ask a person or another system. The answer comes to the `@response_handler` for these types, when it comes;
         other branches go on. `request_id` is unique in this invocation. At `expires_in` (seconds) `default` is taken
         for the answer; with None the run fails."""
-        questions = self._questions = self._questions or []
-        key = request_id or str(len(questions) + 1)
-        if any(question.question_id == key for question in questions):
+        if request_id is not None and request_id in self._keys:
             place = self._handling.place
-            raise EffectError(f"{place} asked two questions under the request_id {key!r}; give each its own")
-        questions.append(self._question(key, data, response_type, expires_in, default))
+            raise EffectError(f"{place} asked two questions under the request_id {request_id!r}; give each its own")
+        key = self._question_key(request_id)
+        self._questions = self._questions or []
+        self._questions.append(self._question(key, data, response_type, expires_in, default))
         return _DONE
 
     def ask(
@@ -190,8 +190,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
     ) -> T:
         """Ask, stop here, and go on with the answer: the handler runs again from its start, without effects of the run
         that stopped. Code before an `ask` runs again and must ask in the same order."""
-        self._asked += 1
-        key = str(self._asked)
+        key = self._question_key(None)
         answer = self._answers.get(f"{self._invocation.invocation_id}/{key}") if self._answers else None
         if answer is None:
             raise Suspension(Suspended([self._question(key, data, response_type, expires_in, default)]))
@@ -203,6 +202,8 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         if self._handoff is not None:
             first = self._handoff.target_node_id
             raise EffectError(f"{self._handling.place} handed off to {first!r} already; an invocation hands off once")
+        self._check_text(target_id)
+        self._check_text(task)
         handoff = v1.Handoff(target_node_id=target_id, task=task, mode=v1.HANDOFF_MODE_TRANSFER)
         if payload is not None:
             handoff.payload.CopyFrom(self._codec.encode(payload))
@@ -211,6 +212,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
 
     def add_event(self, name: str, data: object = None) -> Done:
         """A custom event in the log, committed with the superstep."""
+        self._check_text(name)
         self._events = self._events or []
         self._events.append(v1.CustomEvent(name=name, data=self._codec.encode(data)))
         return _DONE
@@ -293,9 +295,23 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
     # Parts.
 
     def _write(self, key: str, value: v1.Payload | None) -> None:
-        self._codec.encode(key)  # a key is text that must travel
+        self._check_text(key)
         self._writes = self._writes or []
         self._writes.append(StateWrite(key, value))
+
+    def _question_key(self, given: str | None) -> str:
+        """The asker's own, or the question's ordinal among all that were asked, moved on where that is taken."""
+        if given is not None:
+            self._check_text(given)
+        ordinal = len(self._keys) + 1
+        while given is None and str(ordinal) in self._keys:
+            ordinal += 1
+        self._keys.append(given or str(ordinal))
+        return self._keys[-1]
+
+    def _check_text(self, text: str) -> None:
+        """Names become part of messages as they are: what cannot travel is refused here. Raises PayloadError."""
+        self._codec.encode(text)
 
     def _question(
         self, key: str, data: object, response_type: object, expires_in: float | timedelta | None, default: object

@@ -223,6 +223,10 @@ class Executor:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _setting_faults(self) -> Iterator[v1.Fault]:
+        for name in ("id", "executor_type"):
+            value = getattr(self, name)
+            if not is_text(value):
+                yield v1.Fault(path=name, message=f"{name} is {value!r}; it is text without NUL and lone surrogates")
         if not self._table.handlers:
             message = f"class {type(self).__name__} has no handler; mark a method (self, message, ctx) with @handler"
             yield v1.Fault(path="handlers", message=message)
@@ -288,6 +292,17 @@ class Executor:
 
 _SETTINGS: Final = frozenset(inspect.signature(Executor.__init__).parameters) - {"self"}
 _OWN_NAMES: Final = frozenset(vars(Executor)) | _SETTINGS
+
+
+def is_text(value: object) -> bool:
+    """Text that can travel."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def is_count(value: object) -> bool:

@@ -7,6 +7,7 @@ be interrupted, so a cancelled one is told (`ctx.cancelled`) and awaited.
 """
 
 import asyncio
+import contextlib
 import contextvars
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeAlias
 
 from hocket import v1
-from hocket.context import Handling, Live, Suspension, WorkflowContext
+from hocket.context import Handling, Suspension, WorkflowContext
 from hocket.errors import EffectError, PayloadError, error_name
 from hocket.payload import Codec
-from hocket.records import Completed, Delivery, Failed, Invocation, Message
+from hocket.records import Completed, Delivery, Failed, Invocation, Live, Message
 
 MAX_STACK = 16 * 1024
 
@@ -178,14 +179,19 @@ class Host:
 
         context._live = live_from_thread
         variables = contextvars.copy_context()
-        thread = loop.run_in_executor(self._pool, lambda: variables.run(function, *arguments))
+        job = self._pool.submit(variables.run, function, *arguments)
+        thread = asyncio.wrap_future(job)
         try:
             result = await asyncio.shield(thread)
         except asyncio.CancelledError:
             context._cancelled = True
-            await asyncio.wait({thread})
-            if not thread.cancelled():
-                thread.exception()
+            if not job.cancel():
+                # It has begun. However often it is cancelled, it keeps its slot until it returns (G33).
+                while not thread.done():
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await asyncio.wait({thread})
+                if not thread.cancelled():
+                    thread.exception()
             raise
         finally:
             context._live = live
@@ -227,8 +233,8 @@ def _element_of(annotation: Any) -> Any:
 
 def failure_of(error: BaseException, *, depth: int = 16) -> v1.Failure:
     """An exception as data: its type's name, text, stack, cause chain, and every leaf of a group in the group's order."""
-    failure = v1.Failure(kind=_kind_of(error), type=error_name(type(error)), message=_clean(str(error)))
-    failure.stack_trace = _clean("".join(traceback.format_exception(error, chain=False))[-MAX_STACK:])
+    failure = v1.Failure(kind=_kind_of(error), type=error_name(type(error)), message=_text_of(error))
+    failure.stack_trace = _stack_of(error)
     failure.non_retryable = bool(getattr(error, "non_retryable", False))
     delay = getattr(error, "next_retry_delay", None)
     if isinstance(delay, int | float):
@@ -258,6 +264,20 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     for error in group.exceptions:
         leaves.extend(_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
     return leaves
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return _clean(str(error))
+    except Exception as failed:  # the error's own __str__
+        return f"<no text: its __str__ raised {type(failed).__name__}>"
+
+
+def _stack_of(error: BaseException) -> str:
+    try:
+        return _clean("".join(traceback.format_exception(error, chain=False))[-MAX_STACK:])
+    except Exception:
+        return _clean("".join(traceback.format_tb(error.__traceback__))[-MAX_STACK:])
 
 
 def _clean(text: str) -> str:

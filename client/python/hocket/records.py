@@ -5,7 +5,7 @@ cannot afford. A record is built whole and not touched after it left the functio
 records into their messages and back. Times are nanoseconds since the epoch in UTC, durations seconds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -121,6 +121,9 @@ class Suspended:
     calls: list[v1.Handoff] = field(default_factory=list)
     continuation: v1.Payload | None = None
 
+
+# Where progress goes at once, before the invocation has ended.
+Live: TypeAlias = Callable[[v1.Progress | v1.LiveEvent], None]
 
 # Inputs: what the world tells a scheduler. `time` and `jitter` are the only clock and dice it has.
 

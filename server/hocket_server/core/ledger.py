@@ -7,7 +7,7 @@ what an invocation carries is made by the scheduler that owns the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hocket import v1
@@ -119,8 +119,8 @@ class Ledger:
             completed.messages_left_out = len(effects.messages) - PREVIEWED
         if len(effects.outputs) > PREVIEWED:
             completed.outputs_left_out = len(effects.outputs) - PREVIEWED
-        if record.usage:
-            _put_usage(record.usage, completed.usage)
+        for unit, amount in (record.usage or {}).items():
+            completed.usage[unit] = amount
 
     def suspend(self, work: Work, suspended: Suspended, question_ids: Sequence[str], decision: Decision) -> None:
         work.continuation = suspended.continuation
@@ -212,8 +212,3 @@ def put_preview(payload: v1.Payload, out: v1.Preview) -> None:
         out.truncated_bytes = payload.blob.size_bytes
     elif not payload.HasField("data"):
         out.text = "null"
-
-
-def _put_usage(usage: Mapping[str, int], out: Mapping[str, int]) -> None:
-    for unit, amount in usage.items():
-        out[unit] = amount  # type: ignore[index]  # protobuf's scalar map

@@ -10,7 +10,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
 from typing import NoReturn
 
 from hocket import v1
@@ -19,6 +19,8 @@ from hocket.records import StateWrite
 
 _REPLACING = frozenset({v1.MERGE_POLICY_REJECT, v1.MERGE_POLICY_LAST_WRITER})
 _NATIVE = frozenset({"string", "int", "float", "bool", "null"})
+DECIMAL_DIGITS = 1000
+"""A sum that needs more is refused rather than rounded."""
 
 
 class ConflictError(HocketError):
@@ -65,11 +67,21 @@ def merge(
 def _contribute(
     policy: v1.MergePolicy.ValueType, key: str, current: v1.Payload | None, value: v1.Payload
 ) -> v1.Payload:
-    if policy == v1.MERGE_POLICY_APPEND:
-        return _append(key, current, value)
-    if policy == v1.MERGE_POLICY_MERGE:
-        return _merge_maps(key, current, value)
-    return _sum(key, current, value)
+    for payload in (current, value):
+        if payload is not None and payload.WhichOneof("value") == "blob":
+            raise ConflictError(
+                f"state key {key!r} has a merge policy, and a value of {payload.blob.size_bytes} bytes lies in the blob "
+                "store, where it cannot be merged; keep it below the inline limit"
+            )
+    try:
+        if policy == v1.MERGE_POLICY_APPEND:
+            return _append(key, current, value)
+        if policy == v1.MERGE_POLICY_MERGE:
+            return _merge_maps(key, current, value)
+        return _sum(key, current, value)
+    except (ValueError, TypeError, OverflowError, DecimalException) as error:
+        # What a worker in any language has sent; its fault must not stop the scheduler.
+        raise ConflictError(f"state key {key!r}: {value.type!r} cannot be merged: {error}") from error
 
 
 def _append(key: str, current: v1.Payload | None, value: v1.Payload) -> v1.Payload:
@@ -79,7 +91,7 @@ def _append(key: str, current: v1.Payload | None, value: v1.Payload) -> v1.Paylo
         return _list(b"[" + element + b"]", value.type)
     if not current.type.startswith("list<"):
         _refuse("append", key, current, "a list")
-    inner = current.data[:-1]
+    inner = current.data.strip()[:-1].rstrip()
     data = inner + (b"," if len(inner) > 1 else b"") + element + b"]"
     same = current.type == f"list<{value.type}>"
     return _list(data, value.type if same else "any")
@@ -122,7 +134,7 @@ def _merge_maps(key: str, current: v1.Payload | None, value: v1.Payload) -> v1.P
     if not current.type.startswith("map<"):
         _refuse("merge", key, current, "a map with text keys")
     merged = {**json.loads(current.data), **json.loads(value.data)}
-    data = json.dumps(merged, ensure_ascii=False, separators=(",", ":")).encode()
+    data = json.dumps(merged, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     if current.type == value.type:
         return v1.Payload(type=value.type, supertypes=value.supertypes, data=data)
     return v1.Payload(type="map<any>", data=data)
@@ -136,7 +148,9 @@ def _sum(key: str, current: v1.Payload | None, value: v1.Payload) -> v1.Payload:
     if isinstance(total, Decimal) or isinstance(added, Decimal):
         if isinstance(total, float) or isinstance(added, float):
             _refuse("sum", key, value, "numbers of one kind: decimal and float do not add exactly")
-        return v1.Payload(type="decimal", data=_json(str(total + added)))
+        # In a context of its own: the process's may round, and round otherwise elsewhere.
+        exact = Context(prec=DECIMAL_DIGITS, traps=[Inexact, InvalidOperation, Overflow])
+        return v1.Payload(type="decimal", data=_json(str(exact.add(Decimal(total), Decimal(added)))))
     result = total + added
     if isinstance(result, float):
         if result != result or result in (float("inf"), float("-inf")):

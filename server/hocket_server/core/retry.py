@@ -71,8 +71,11 @@ def charge(policy: Policy, budget: Budget, failed: Failed) -> int | None:
         return None
     if failure.HasField("next_retry_delay"):
         return failure.next_retry_delay.ToNanoseconds()
-    # The exponent is capped so that no power of a long series overflows; the interval has long met its maximum there.
-    bound = min(policy.initial_interval * policy.coefficient ** min(spent - 1, 64), policy.maximum_interval)
+    try:
+        interval = policy.initial_interval * policy.coefficient ** (spent - 1)
+    except OverflowError:
+        interval = policy.maximum_interval
+    bound = min(interval, policy.maximum_interval)
     return int(bound * failed.jitter * SECOND)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hocket import v1
-from hocket.errors import HocketError
+from hocket.errors import HocketError, RefusedError
 from hocket.records import Completed, Effects, Failed, Input, Invocation
 from hocket.wire import put_time
 from hocket_server.core.run import TERMINAL, RunScheduler
@@ -74,6 +74,8 @@ class Driver:
         self._is_lent = False
         self._wake: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        # Who asked for what is being made durable.
+        self._asked: list[asyncio.Future[None]] = []
         self._in_flight = 0
         self._boundaries = 0
         self._messages = 0
@@ -85,6 +87,11 @@ class Driver:
 
     def deliver(self, record: Input, reply: asyncio.Future[None] | None = None, *, grace: float | None = None) -> None:
         """Take an input. `reply` is done when the input is durable, or has the error it was refused with."""
+        if self.failure is not None:
+            # Its scheduler may be ahead of the log: nothing more is written by it.
+            if reply is not None:
+                reply.set_exception(self.failure)
+            return
         if grace is not None:
             self._grace = grace
         self._inbox.append((record, reply))
@@ -105,16 +112,29 @@ class Driver:
         self._tasks.discard(task)
         if task is self._carrier:
             self._carrier = None
-        if not task.cancelled() and (error := task.exception()) is not None:
+        self._watch(task)
+
+    def _watch(self, task: asyncio.Task[None]) -> None:
+        """A task of this driver that did not end by itself leaves the run without anybody: who waits is told."""
+        if task.cancelled():
+            self._break(
+                RefusedError(f"run {self.run_id!r} was interrupted: its task was cancelled; it can be gone on with")
+            )
+        elif (error := task.exception()) is not None:
             self._break(error)
 
     def _break(self, error: BaseException) -> None:
         """The driver itself failed: nobody may wait for ever. What is in the store stays as it is."""
+        if self.failure is not None:
+            return
         self.failure = error
-        while self._inbox:
-            _, reply = self._inbox.popleft()
-            if reply is not None and not reply.done():
+        asked = [*self._asked, *(reply for _, reply in self._inbox if reply is not None)]
+        self._inbox.clear()
+        for reply in asked:
+            if not reply.done():
                 reply.set_exception(error)
+        for task in self._tasks:
+            task.cancel()
         self._put_aside()
 
     def _put_aside(self) -> None:
@@ -176,7 +196,6 @@ class Driver:
         """One pass over what is queued; the one invocation that the carrier should run itself, if there is just one."""
         entries: list[Entry] = []
         decisions: list[Decision] = []
-        replies: list[asyncio.Future[None]] = []
         inbox, scheduler = self._inbox, self.scheduler
         now = self._clock.now()
         sequence = self._sequence
@@ -187,6 +206,8 @@ class Driver:
         stamped = stamp.SerializeToString()
         while inbox:
             record, reply = inbox.popleft()
+            if reply is not None:
+                self._asked.append(reply)
             record.time = now
             if isinstance(record, Failed):
                 record.jitter = self._clock.jitter()
@@ -195,11 +216,10 @@ class Driver:
             except HocketError as error:
                 if reply is None:
                     raise
+                self._asked.remove(reply)
                 if not reply.done():
                     reply.set_exception(error)
                 continue
-            if reply is not None:
-                replies.append(reply)
             log = []
             for event in decision.events:
                 sequence += 1
@@ -213,9 +233,11 @@ class Driver:
         if entries:
             await self._store.commit(self.run_id, entries, scheduler.standing())
             self._feed.ring(self.run_id)
-        for done in replies:
-            if not done.done():
-                done.set_result(None)
+        if self._asked:
+            for reply in self._asked:
+                if not reply.done():
+                    reply.set_result(None)
+            self._asked.clear()
         return self._act(decisions)
 
     def _snapshot(self, record: Input) -> v1.Snapshot | None:
@@ -260,8 +282,7 @@ class Driver:
 
     def _attempted(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._break(error)
+        self._watch(task)
 
     def _ended(self, ended: Completed | Failed) -> None:
         self._in_flight -= 1
@@ -288,9 +309,9 @@ class Driver:
     def is_over(self) -> bool:
         return self.scheduler.state in TERMINAL
 
-    async def close(self) -> None:
-        """Stop at once; what is in flight is cancelled and awaited, and ends as lost when the run is loaded again."""
+    async def close(self, error: BaseException) -> None:
+        """Stop at once; who waits gets `error`. What is in flight is cancelled and awaited, and ends as lost when the run
+        is loaded again."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
+        self._break(error)
         await asyncio.gather(*tasks, return_exceptions=True)

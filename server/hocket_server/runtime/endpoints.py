@@ -3,9 +3,8 @@
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from hocket.context import Live
 from hocket.host import Host
-from hocket.records import Completed, Failed, Invocation
+from hocket.records import Completed, Failed, Invocation, Live
 
 
 class Endpoint(Protocol):

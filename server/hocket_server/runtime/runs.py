@@ -222,9 +222,7 @@ class Runs:
             task.cancel()
         await asyncio.gather(*self._firing, *self._waking.values(), return_exceptions=True)
         drivers = list(self._drivers.values())
-        await asyncio.gather(*(driver.close() for driver in drivers))
-        for driver in drivers:
-            driver._break(_closed(driver.run_id))
+        await asyncio.gather(*(driver.close(_closed(driver.run_id)) for driver in drivers))
         self._drivers.clear()
         for run_id, future in self._following.items():
             if not future.done():
