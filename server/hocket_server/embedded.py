@@ -149,7 +149,7 @@ class Embedded:
         report = driver.report or await driver.read_report()
         error = None
         if runnable is not None and (host := self._hosted(runnable)[0]).errors:
-            error = host.take_error(driver.run_id, _failed_invocation(report.log))
+            error = host.take_error(driver.run_id, _failed_invocation(report.log, report.run.failure))
         return Settled(report.run, report.log, driver.scheduler.shared_state, error)
 
     def watch(self, run_id: str, after: int = 0) -> AsyncIterator[list[v1.Event]]:
@@ -183,10 +183,15 @@ def _decoding(codec: Codec, function: Callable[..., Any]) -> Callable[..., objec
     return call
 
 
-def _failed_invocation(log: Sequence[bytes]) -> str:
-    """Whose failure ended the run: the last that is not retried and is no cancelled sibling."""
+def _failed_invocation(log: Sequence[bytes], cause: v1.Failure) -> str:
+    """The invocation whose failure ended the run: not a sibling's that came while it was cancelled, nor that of the node
+    it was nested in, which comes after it."""
+    found = ""
     for event in map(v1.Event.FromString, reversed(log)):
+        if event.HasField("run_started") or event.HasField("run_resumed"):
+            break
         if event.HasField("invocation_failed") and not event.invocation_failed.will_retry:
-            if event.invocation_failed.failure.kind != v1.FAILURE_KIND_CANCELLED:
-                return event.invocation_id
-    return ""
+            failure = event.invocation_failed.failure
+            if (failure.kind, failure.type, failure.message) == (cause.kind, cause.type, cause.message):
+                found = event.invocation_id
+    return found

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Never
 
 import pytest
 
 from hocket import v1
-from hocket.builder import WorkflowBuilder
+from hocket.builder import MergePolicy, WorkflowBuilder
 from hocket.context import WorkflowContext
 from hocket.errors import DefinitionWarning, LimitReached, RunCancelledError, RunFailedError
 from hocket.executor import Executor, RetryPolicy, executor, handler
@@ -117,14 +117,14 @@ async def split(text: str) -> str:
     return text
 
 
-def noting(policy: str | None) -> Workflow:
+def noting(policies: Mapping[str, MergePolicy]) -> Workflow:
     a, b = Note("A", retry=RetryPolicy(max_attempts=2)), Note("B")
-    builder = WorkflowBuilder(split, state={"notes": policy} if policy else None)  # type: ignore[dict-item]
+    builder = WorkflowBuilder(split, state=policies)
     return builder.add_fan_out_edges(split, [a, b]).build()
 
 
 async def test_b02_a_retried_branch_is_one_writer_and_the_order_is_that_of_branches(world: World) -> None:
-    result = await world.run(noting("append"), "note")
+    result = await world.run(noting({"notes": "append"}), "note")
     # A finished last, being retried, and is first nevertheless.
     assert result.state == {"A": "note", "B": "note", "notes": ["note of A", "note of B"]}
     assert result.get_outputs() == ["A", "B"]
@@ -137,7 +137,7 @@ async def test_b02_a_retried_branch_is_one_writer_and_the_order_is_that_of_branc
 
 
 async def test_b02_without_a_merge_policy_two_writers_conflict_and_nothing_is_committed(world: World) -> None:
-    workflow = noting(None)
+    workflow = noting({})
     with pytest.raises(RunFailedError) as caught:
         await world.run(workflow, "note", run_id="conflict")
     failure = caught.value.failure

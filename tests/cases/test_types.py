@@ -318,10 +318,7 @@ async def test_b24_bad_text_is_refused_as_an_input_and_as_the_id_of_a_run(world:
         await WorkflowBuilder(Receive([])).build().run("x", mesh=world.mesh, run_id=text)
 
 
-@pytest.mark.parametrize(
-    "which",
-    [name for name in BAD_TEXTS],
-)
+@pytest.mark.parametrize("which", BAD_TEXTS)
 def test_b24_bad_text_is_refused_as_the_id_of_an_executor(which: str) -> None:
     with pytest.raises(DefinitionError):
         WorkflowBuilder(Mirror(BAD_TEXTS[which])).build()

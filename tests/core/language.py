@@ -60,6 +60,9 @@ class Words:
     def number(self) -> float:
         return float(self.word())
 
+    def count(self) -> int:
+        return int(self.word())
+
     def parts(self) -> Iterator[str]:
         """The verb of each of the parts that commas separate."""
         self.takes(",")
@@ -104,9 +107,7 @@ def definition(lines: list[str], limits: dict[str, int], name: str = "order") ->
     for line in lines:
         if line.startswith(" "):
             inner[next(reversed(inner))].append(line[2:])
-        elif found := re.fullmatch(r"start: (\w+)", line):
-            named(found[1])
-        elif found := re.fullmatch(r"nodes: (.+)", line):
+        elif (found := re.fullmatch(r"start: (\w+)", line)) or (found := re.fullmatch(r"nodes: (.+)", line)):
             named(found[1])
         elif found := re.fullmatch(r"(\w+):", line):
             inner[found[1]] = []
@@ -125,12 +126,13 @@ def definition(lines: list[str], limits: dict[str, int], name: str = "order") ->
         elif found := re.fullmatch(r"switch (\w+): (.+); default -> (\w+)", line):
             cases = [case.rsplit(" -> ", 1) for case in found[2].split("; ")]
             named(found[1])
-            groups.append(switch(found[1], [(when, *named(to)) for when, to in cases], *named(found[3])))
+            groups.append(switch(found[1], [(when, named(to)[0]) for when, to in cases], *named(found[3])))
         elif found := re.fullmatch(r"select (\w+): (.+) -> (.+)", line):
             named(found[1])
             groups.append(select(found[1], named(found[3]), found[2]))
         elif found := re.fullmatch(r"(\w+) -> (\w+)(?: if (.+))?", line):
-            groups.append(edge(*named(found[1]), *named(found[2]), found[3] or ""))
+            (source,), (target,) = named(found[1]), named(found[2])
+            groups.append(edge(source, target, found[3] or ""))
         elif found := re.fullmatch(r"(\w+) -> (.+)", line):
             groups.append(fan_out(*named(found[1]), *named(found[2])))
         else:
@@ -147,7 +149,7 @@ def _describe(described: v1.Node, text: str) -> None:
     for verb in words.parts():
         match verb:
             case "concurrency":
-                described.concurrency = int(words.word())
+                described.concurrency = words.count()
             case "role":
                 described.output_role = v1.OutputRole.Value(f"OUTPUT_ROLE_{words.word().upper()}")
             case "nested":
@@ -163,7 +165,7 @@ def _describe(described: v1.Node, text: str) -> None:
             case "yields":
                 types.output_types.add(name=words.word())
             case "max_attempts" | "max_redeliveries":
-                setattr(described.retry_policy, verb, int(words.word()))
+                setattr(described.retry_policy, verb, words.count())
             case "initial":
                 described.retry_policy.initial_interval.CopyFrom(duration(words.number()))
             case "maximum":

@@ -31,7 +31,7 @@ from hocket.records import (
     StateWrite,
     Suspended,
 )
-from hocket.wire import SECOND, put_invocation
+from hocket.wire import put_invocation
 from hocket_server.core.run import RESUMABLE, RunScheduler
 from hocket_server.core.scheduler import Decision, Hooks, RunInfo
 from hocket_server.core.topology import Topology, compile_topology

@@ -54,7 +54,7 @@ def test_the_scenarios_cover_what_the_laws_are_about() -> None:
     assert seen["retried"] > 300
 
 
-# (a)
+# Law a: determinism
 
 
 @given(SEEDS, SEEDS)
@@ -74,7 +74,7 @@ def test_a_step_is_deterministic_in_any_process() -> None:
     assert digest_under("1") == digest_under("2") == digest(150)
 
 
-# (b)
+# Law b: confluence
 
 
 def normalised(snapshot: v1.GraphSnapshot) -> v1.GraphSnapshot:
@@ -157,7 +157,7 @@ def test_the_worlds_of_the_confluence_law_are_worth_it() -> None:
     } == {}
 
 
-# (c)
+# Law c: restoring
 
 
 @given(SEEDS, SEEDS)

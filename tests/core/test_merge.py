@@ -127,7 +127,9 @@ def test_only_to_a_list_is_appended() -> None:
 
 
 def test_maps_are_merged_key_by_key_in_order_of_position() -> None:
-    merged = after(MERGE, wrote(value({"a": 1, "k": "a"})), wrote(value({"b": 2, "k": "b"}), by="b"), before=value({"o": 0}))
+    merged = after(
+        MERGE, wrote(value({"a": 1, "k": "a"})), wrote(value({"b": 2, "k": "b"}), by="b"), before=value({"o": 0})
+    )
     assert shown(merged) == ("map<any>", {"o": 0, "a": 1, "k": "b", "b": 2})
 
 

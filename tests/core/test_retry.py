@@ -12,7 +12,9 @@ APPLICATION, TIMEOUT = v1.FAILURE_KIND_APPLICATION, v1.FAILURE_KIND_TIMEOUT
 LOST, UNDELIVERED = v1.FAILURE_KIND_EXECUTOR_LOST, v1.FAILURE_KIND_UNDELIVERED
 
 
-def failed(kind: v1.FailureKind.ValueType = APPLICATION, jitter: float = 1.0, failure: v1.Failure | None = None) -> Failed:
+def failed(
+    kind: v1.FailureKind.ValueType = APPLICATION, jitter: float = 1.0, failure: v1.Failure | None = None
+) -> Failed:
     return Failed("r/1/a", 1, failure or v1.Failure(kind=kind, type="Broken"), jitter=jitter)
 
 
@@ -98,7 +100,9 @@ def test_the_leaf_that_may_not_be_repeated_wins() -> None:
     assert not is_final(group, frozenset({"BadInput"}))
     group.leaves.add(type="ExceptionGroup").leaves.add(type="BadInput")
     assert is_final(group, frozenset({"BadInput"}))
-    assert charge(Policy(max_attempts=9, non_retryable=frozenset({"BadInput"})), Budget(), failed(failure=group)) is None
+    assert (
+        charge(Policy(max_attempts=9, non_retryable=frozenset({"BadInput"})), Budget(), failed(failure=group)) is None
+    )
 
 
 def test_a_final_failure_is_charged_too() -> None:

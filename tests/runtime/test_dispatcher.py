@@ -17,6 +17,7 @@ from opentelemetry.trace import StatusCode
 from hocket import tracing, v1
 from hocket.builder import WorkflowBuilder
 from hocket.context import WorkflowContext
+from hocket.errors import RunExistsError
 from hocket.executor import Executor, OnStuck, RetryPolicy, executor, handler, response_handler
 from hocket.host import Host
 from hocket.mesh import Mesh
@@ -433,6 +434,59 @@ async def test_a_wait_for_people_is_no_open_span() -> None:
     assert len(attempts) == 2
     traces = {span.context.trace_id for span in (run, *attempts) if span.context}
     assert len(traces) == 1, "what follows the answer is of the same trace"
+
+
+@pytest.mark.filterwarnings("ignore::hocket.errors.DefinitionWarning")
+@pytest.mark.parametrize("supersteps", [3, 40])
+async def test_all_stretches_of_a_run_are_of_one_trace_also_after_a_snapshot(supersteps: int) -> None:
+    """It is loaded from the store twice: to be answered, and to be resumed."""
+
+    class Loop(Executor):
+        @handler
+        async def count(self, number: int, ctx: WorkflowContext[int, str]) -> None:
+            if number:
+                await ctx.send_message(number - 1)
+            else:
+                await ctx.request_info("?", str)
+
+        @response_handler
+        async def answered(self, question: str, answer: str, ctx: WorkflowContext[int, str]) -> None:
+            if ctx.attempt == 1:
+                raise LookupError(answer)
+
+    traced, loop = Traced(), Loop("loop")
+    workflow = WorkflowBuilder(loop, name="loop").add_edge(loop, loop).build()
+    waiting = await workflow.run(supersteps, mesh=traced.mesh)
+    with pytest.raises(LookupError):
+        await workflow.run(responses={waiting.questions[0].question_id: "no"}, mesh=traced.mesh)
+    await traced.mesh.resume(waiting.run_id)
+    fork = await workflow.run(checkpoint_id=waiting.checkpoint_id, mesh=traced.mesh)
+    spans = traced.exporter.get_finished_spans()
+    traces = {
+        span.context.trace_id for span in spans if span.context and attributes(span)[tracing.RUN_ID] == waiting.run_id
+    }
+    assert len(traces) == 1
+    roots = [attributes(span)[tracing.RUN_ID] for span in spans if span.parent is None]
+    assert roots == [waiting.run_id, fork.run_id]
+
+
+async def test_a_run_id_that_is_taken_leaves_the_span_of_its_run_alone() -> None:
+    traced, gate = Traced(), asyncio.Event()
+
+    class Waiting(Executor):
+        @handler
+        async def wait(self, text: str, ctx: WorkflowContext[str, str]) -> None:
+            await gate.wait()
+
+    workflow = WorkflowBuilder(Waiting("waiting"), name="one").build()
+    running = asyncio.create_task(workflow.run("x", mesh=traced.mesh, run_id="run"))
+    await traced.clock.settle()
+    with pytest.raises(RunExistsError):
+        await workflow.run("x", mesh=traced.mesh, run_id="run")
+    gate.set()
+    await running
+    states = [attributes(span).get(tracing.RUN_STATE) for span in traced.spans()["invoke_workflow one"]]
+    assert states == [None, "RUN_STATE_COMPLETED"]
 
 
 async def test_without_a_tracer_a_handler_sees_no_span() -> None:

@@ -21,8 +21,8 @@ from tests.runtime.conftest import Stage
 class Reporting(Executor):
     """Reports the numbers it is let report."""
 
-    def __init__(self, id: str = "reporting", **settings: float) -> None:
-        super().__init__(id, **settings)  # type: ignore[arg-type]
+    def __init__(self) -> None:
+        super().__init__("reporting")
         self.numbers: asyncio.Queue[int] = asyncio.Queue()
 
     @handler

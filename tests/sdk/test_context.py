@@ -36,9 +36,13 @@ class Do(Executor):
             await result
 
 
-class DoPlain(Do):
+class DoPlain(Executor):
+    def __init__(self, act: Callable[[Context], Any]) -> None:
+        super().__init__("do")
+        self.act = act
+
     @handler
-    def do(self, message: Any, ctx: WorkflowContext[Any, Any]) -> None:  # type: ignore[override]
+    def do(self, message: Any, ctx: WorkflowContext[Any, Any]) -> None:
         self.act(ctx)
 
 
@@ -122,9 +126,11 @@ async def test_undeclared_types_are_refused_naming_handler_and_type() -> None:
     class Strict(Executor):
         @handler
         async def work(self, how: str, ctx: WorkflowContext[int, bool]) -> None:
+            wrong: Any = "text"
+            number: Any = 1
             if how == "send":
-                await ctx.send_message("text")  # type: ignore[arg-type]
-            await ctx.yield_output(1)  # type: ignore[arg-type]
+                await ctx.send_message(wrong)
+            await ctx.yield_output(number)
 
     with pytest.raises(EffectError, match=r"'Strict.work' sent 'string'.*declared: int"):
         await run_handler(Strict("strict"), "send")
@@ -259,9 +265,13 @@ class Interview(Executor):
         _interview(self.steps, ctx)
 
 
-class PlainInterview(Interview):
+class PlainInterview(Executor):
+    def __init__(self, steps: list[str]) -> None:
+        super().__init__("interview")
+        self.steps = steps
+
     @handler
-    def interview(self, text: str, ctx: WorkflowContext[Never, str]) -> None:  # type: ignore[override]
+    def interview(self, text: str, ctx: WorkflowContext[Never, str]) -> None:
         _interview(self.steps, ctx)
 
 
@@ -276,7 +286,7 @@ def _interview(steps: list[str], ctx: Context) -> None:
 
 
 @pytest.mark.parametrize("kind", [Interview, PlainInterview])
-async def test_ask_stops_a_handler_and_runs_it_again_up_to_there(kind: type[Interview]) -> None:
+async def test_ask_stops_a_handler_and_runs_it_again_up_to_there(kind: Callable[[list[str]], Executor]) -> None:
     steps: list[str] = []
     async with Mesh() as mesh:
         workflow = WorkflowBuilder(kind(steps)).build()

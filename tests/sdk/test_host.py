@@ -37,7 +37,8 @@ def fail(error: BaseException) -> Never:
 
 
 class AppError(Exception):
-    pass
+    next_retry_delay: float | None = None
+    non_retryable: bool = False
 
 
 def test_a_failure_has_the_name_and_text_of_the_error() -> None:
@@ -120,10 +121,10 @@ def test_what_a_handler_may_not_do_is_not_worth_a_retry() -> None:
 
 def test_an_error_may_say_that_it_is_final_or_when_to_come_again() -> None:
     error = AppError("busy")
-    error.next_retry_delay = 2.5  # type: ignore[attr-defined]
+    error.next_retry_delay = 2.5
     assert failure_of(error).next_retry_delay.ToMilliseconds() == 2500
     assert not failure_of(error).non_retryable
-    error.non_retryable = True  # type: ignore[attr-defined]
+    error.non_retryable = True
     assert failure_of(error).non_retryable
 
 
@@ -258,8 +259,8 @@ async def test_what_is_returned_by_a_function_is_sent_and_by_a_method_is_not() -
 
     class Method(Executor):
         @handler
-        async def method(self, text: str, ctx: WorkflowContext[str]) -> None:
-            return "ignored"  # type: ignore[return-value]
+        async def method(self, text: str, ctx: WorkflowContext[str]) -> str:
+            return "ignored"
 
     assert (await run_handler(function, "x")).sent == ["x"]
     assert (await run_handler(function, "")).sent == []
@@ -269,7 +270,8 @@ async def test_what_is_returned_by_a_function_is_sent_and_by_a_method_is_not() -
 async def test_what_a_function_returns_must_be_what_it_declares() -> None:
     @executor(id="function")
     def function(text: str) -> int:
-        return text  # type: ignore[return-value]
+        undeclared: Any = text
+        return undeclared  # type: ignore[no-any-return]
 
     with pytest.raises(EffectError, match="'string'"):
         await run_handler(function, "x")

@@ -110,7 +110,8 @@ async def test_the_handler_s_own_error_is_raised() -> None:
         async def do(self, how: str, ctx: WorkflowContext[int]) -> None:
             if how == "raise":
                 raise LookupError("mine")
-            await ctx.send_message("a text" if how == "undeclared" else object())  # type: ignore[arg-type]
+            wrong: Any = "a text" if how == "undeclared" else object()
+            await ctx.send_message(wrong)
 
     bad = Bad("bad")
     with pytest.raises(LookupError, match="mine"):

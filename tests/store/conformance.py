@@ -25,11 +25,19 @@ def text(value: str) -> v1.Payload:
 def started(run_id: str) -> Start:
     definition = v1.Definition(definition_name="tale", version=3, signature=b"signature")
     definition.graph.start_node_id = "n"
-    return Start(run_id, definition, namespace="space", max_supersteps=7, run_timeout=5, labels={"who": "me"})
+    return Start(
+        run_id,
+        definition,
+        namespace="space",
+        max_supersteps=7,
+        run_timeout=5,
+        labels={"who": "me"},
+        trace_context=v1.TraceContext(traceparent="00-1-2-01"),
+    )
 
 
-def event(run_id: str, sequence: int, **kind: object) -> v1.Event:
-    made = v1.Event(run_id=run_id, sequence=sequence, **kind)  # type: ignore[arg-type]
+def event(run_id: str, sequence: int, custom: v1.CustomEvent | None = None) -> v1.Event:
+    made = v1.Event(run_id=run_id, sequence=sequence, custom=custom)
     made.time.FromNanoseconds(CREATED + sequence)
     return made
 
@@ -69,9 +77,8 @@ class Tale:
         self.events.append(made)
         return Entry(record, [made.SerializeToString()], [], checkpoint_id, snapshot)
 
-    async def tell(self, record: Input, **kept: object) -> None:
-        checkpoint_id = str(kept.get("checkpoint_id", ""))
-        entry = self.entry(record, **kept)  # type: ignore[arg-type]
+    async def tell(self, record: Input, *, checkpoint_id: str = "", snapshot: v1.Snapshot | None = None) -> None:
+        entry = self.entry(record, checkpoint_id=checkpoint_id, snapshot=snapshot)
         await self.store.commit(self.run_id, [entry], standing(checkpoint_id=checkpoint_id))
 
     async def end(self, state: v1.RunState.ValueType = v1.RUN_STATE_COMPLETED) -> None:

@@ -9,8 +9,6 @@ from hocket_server.core.merge import list_of
 
 def together(deliveries: list[Delivery], limit: int) -> list[list[Delivery]]:
     """In order, each part at most `limit` bytes unless a single message or list is larger."""
-    if len(deliveries) == 1 and len(deliveries[0].messages) == 1:
-        return [deliveries]
     sizes = [[message.payload.ByteSize() for message in delivery.messages] for delivery in deliveries]
     if sum(map(sum, sizes)) <= limit:
         return [deliveries]

@@ -287,9 +287,13 @@ class SuperstepScheduler:
 
     def _add_works(self, node: Node, deliveries: list[Delivery], works: list[Work]) -> None:
         """One invocation for the node's whole input, or several (architecture 5)."""
-        is_apart = node.concurrency > 1 or node.nested is not None
-        parts = apart(deliveries) if is_apart else together(deliveries, self.info.max_invocation_bytes)
-        number = 1 if is_apart or len(parts) > 1 else 0
+        if node.is_apart:
+            parts = apart(deliveries)
+        elif len(deliveries) == 1 and len(deliveries[0].messages) == 1:
+            parts = [deliveries]
+        else:
+            parts = together(deliveries, self.info.max_invocation_bytes)
+        number = 1 if node.is_apart or len(parts) > 1 else 0
         for part in parts:
             position = GraphPosition(self.superstep, node.id, number)
             works.append(Work(position, self.invocation_id(position), node.policy, part))

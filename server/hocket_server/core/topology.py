@@ -36,6 +36,8 @@ class Node:
     config: v1.Payload | None = None
     state_reads: tuple[str, ...] = ()
     concurrency: int = 1
+    # Its messages are invocations of their own (concurrency, nested runs).
+    is_apart: bool = False
     handoffs: frozenset[str] = frozenset()
     input_types: frozenset[str] | None = None
     message_types: frozenset[str] | None = None
@@ -197,6 +199,7 @@ def _node(index: int, message: v1.Node) -> Node:
         node.config = message.config
     node.state_reads = tuple(message.state_reads)
     node.concurrency = max(message.concurrency, 1)
+    node.is_apart = node.concurrency > 1 or message.HasField("nested")
     node.handoffs = frozenset(message.handoff_node_ids)
     if message.HasField("types"):
         node.input_types = frozenset(message.types.input_types)

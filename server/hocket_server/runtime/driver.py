@@ -67,6 +67,9 @@ class Driver:
         self._feed = feed
         self._clock = clock
         self._sequence = sequence
+        # What all events of a turn are stamped with. Encodings that are joined are merged: protobuf's own rule.
+        self._stamp = v1.Event(run_id=run_id)
+        self._stamp_time = self._stamp.time
         self._arm = arm
         self._park = park
         self._inbox: deque[tuple[Input, asyncio.Future[None] | None]] = deque()
@@ -112,16 +115,14 @@ class Driver:
         self._tasks.discard(task)
         if task is self._carrier:
             self._carrier = None
-        self._watch(task)
-
-    def _watch(self, task: asyncio.Task[None]) -> None:
-        """A task of this driver that did not end by itself leaves the run without anybody: who waits is told."""
+        # One that did not end by itself leaves the run without anybody: who waits is told.
         if task.cancelled():
-            self._break(
-                RefusedError(f"run {self.run_id!r} was interrupted: its task was cancelled; it can be gone on with")
-            )
+            self._break(self._interrupted())
         elif (error := task.exception()) is not None:
             self._break(error)
+
+    def _interrupted(self) -> RefusedError:
+        return RefusedError(f"run {self.run_id!r} was interrupted: its task was cancelled; it can be gone on with")
 
     def _break(self, error: BaseException) -> None:
         """The driver itself failed: nobody may wait for ever. What is in the store stays as it is."""
@@ -199,11 +200,8 @@ class Driver:
         inbox, scheduler = self._inbox, self.scheduler
         now = self._clock.now()
         sequence = self._sequence
-        # What all events of this turn are stamped with. Encodings that are joined are merged: protobuf's own rule.
-        stamp = v1.Event()
-        stamp.run_id = self.run_id
-        put_time(now, stamp.time)
-        stamped = stamp.SerializeToString()
+        put_time(now, self._stamp_time)
+        stamped = self._stamp.SerializeToString()
         while inbox:
             record, reply = inbox.popleft()
             if reply is not None:
@@ -225,10 +223,9 @@ class Driver:
                 sequence += 1
                 event.sequence = sequence
                 log.append(event.SerializeToString() + stamped)
-            checkpoint_id = decision.checkpoint_id
-            snapshot = self._snapshot(record) if checkpoint_id else None
+            snapshot = self._snapshot(record) if decision.checkpoint_id else None
             decisions.append(decision)
-            entries.append(Entry(record, log, decision.outputs, checkpoint_id, snapshot))
+            entries.append(Entry(record, log, decision.outputs, decision.checkpoint_id, snapshot))
         self._sequence = sequence
         if entries:
             await self._store.commit(self.run_id, entries, scheduler.standing())
@@ -271,18 +268,23 @@ class Driver:
             task = create_task(self._attempt(invocation, holder))
             holder.append(task)
             self._tasks.add(task)
-            task.add_done_callback(self._attempted)
         return None
 
     async def _attempt(self, invocation: Invocation, holder: list[asyncio.Task[None]]) -> None:
         task = holder.pop()
-        ended = await self._dispatcher.attempt(invocation, task, self._fenced, self._sign)
+        try:
+            ended = await self._dispatcher.attempt(invocation, task, self._fenced, self._sign)
+        except asyncio.CancelledError:
+            self._tasks.discard(task)
+            self._break(self._interrupted())
+            raise
+        except Exception as error:
+            self._tasks.discard(task)
+            self._break(error)
+            return
+        self._tasks.discard(task)
         if ended is not None:
             self._ended(ended)
-
-    def _attempted(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._watch(task)
 
     def _ended(self, ended: Completed | Failed) -> None:
         self._in_flight -= 1

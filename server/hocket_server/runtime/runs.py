@@ -99,12 +99,10 @@ class Runs:
                 f"which takes {known}, not {payload.type!r}",
                 type_name=payload.type,
             )
-        await self.store.create(start, self._clock.now())
-        self._adopt(start.run_id, program)
-        trace_context = self._open_span(start, trace_context)
+        await self._create(start, program, trace_context)
         scheduler = self._fresh(start, topology)
         driver = self._drive(start.run_id, scheduler, sequence=0)
-        return await self._deliver(driver, Begin(payload, trace_context))
+        return await self._deliver(driver, Begin(payload, start.trace_context))
 
     async def fork(
         self,
@@ -132,9 +130,7 @@ class Runs:
             parent_checkpoint_id=checkpoint_id,
             snapshot=snapshot,
         )
-        await self.store.create(start, self._clock.now())
-        self._adopt(start.run_id, program)
-        self._open_span(start, None)
+        await self._create(start, program, None)
         scheduler = restore(
             self._topology(start.definition),
             self._info(start),
@@ -144,6 +140,20 @@ class Runs:
         )
         driver = self._drive(start.run_id, scheduler, sequence=0)
         return await self._deliver(driver, Resume(max_supersteps, checkpoint_id, list(state_overrides)))
+
+    async def _create(self, start: Start, program: Program | None, parent: v1.TraceContext | None) -> None:
+        """Make it known to the store, with its span begun and its program at hand."""
+        span = self._begun_span(start, parent)
+        start.trace_context = parent if span is None else _context_of(span)
+        try:
+            await self.store.create(start, self._clock.now())
+        except BaseException:
+            if span is not None:
+                span.end()
+            raise
+        if span is not None:
+            self._spans[start.run_id] = span
+        self._adopt(start.run_id, program)
 
     async def resume(
         self,
@@ -165,8 +175,8 @@ class Runs:
         if program is not None:
             self._adopt(run_id, program)
         self._ended.pop(run_id, None)
-        if run_id not in self._spans:
-            self._open_span(start, None)
+        if run_id not in self._spans and (span := self._begun_span(start, start.trace_context)):
+            self._spans[run_id] = span
         return await self._tell(run_id, Resume(max_supersteps))
 
     async def answer(self, run_id: str, question_id: str, payload: v1.Payload, answered_by: str = "") -> Driver:
@@ -359,7 +369,9 @@ class Runs:
 
     def _info(self, start: Start, program: Program | None = None) -> RunInfo:
         hooks = (program or self._program_of(start.run_id)).hooks
-        return RunInfo(start.run_id, hooks, start.namespace, start.definition.definition_name)
+        return RunInfo(
+            start.run_id, hooks, start.namespace, start.definition.definition_name, trace_context=start.trace_context
+        )
 
     def _fresh(self, start: Start, topology: Topology, program: Program | None = None) -> RunScheduler:
         return RunScheduler(
@@ -378,25 +390,27 @@ class Runs:
             scheduler.step(record)
         return scheduler
 
-    def _open_span(self, start: Start, trace_context: v1.TraceContext | None) -> v1.TraceContext | None:
-        """The run's span, until it is parked: waiting for people is no open span. Gives what its attempts descend from."""
+    def _begun_span(self, start: Start, parent: v1.TraceContext | None) -> Span | None:
+        """A span for a stretch of the run, until it is parked: waiting for people is no open span."""
         if self._tracer is None:
-            return trace_context
-        from opentelemetry import trace
-
+            return None
         name = start.definition.definition_name
-        span = self._tracer.start_span(
+        return self._tracer.start_span(
             f"{tracing.RUN_SPAN} {name}",
-            context=tracing.parent_from(trace_context),
+            context=tracing.parent_from(parent),
             attributes={
                 tracing.OPERATION: tracing.RUN_SPAN,
                 tracing.WORKFLOW_NAME: name,
                 tracing.RUN_ID: start.run_id,
             },
         )
-        self._spans[start.run_id] = span
-        with trace.use_span(span):
-            return tracing.current_context()
+
+
+def _context_of(span: Span) -> v1.TraceContext | None:
+    from opentelemetry import trace
+
+    with trace.use_span(span):
+        return tracing.current_context()
 
 
 def new_run_id() -> str:

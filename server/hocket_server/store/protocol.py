@@ -24,6 +24,8 @@ class Start:
     max_supersteps: int = 0
     run_timeout: int = 0
     labels: dict[str, str] = field(default_factory=dict)
+    # What its attempts descend from, in every process that carries it.
+    trace_context: v1.TraceContext | None = None
     # Of a fork.
     parent_run_id: str = ""
     parent_checkpoint_id: str = ""

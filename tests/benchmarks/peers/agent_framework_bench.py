@@ -99,7 +99,7 @@ def check(result: WorkflowRunResult, *, outputs: list[object], supersteps: int, 
 async def chain(n: int, repeat: int) -> Sample:
     workflow = chained(nodes(n), n + 1).build()
     return await timed(
-        repeat, n, lambda: workflow.run(PAYLOAD), lambda r: check(r, outputs=[PAYLOAD], supersteps=n, calls=n)
+        tally, repeat, n, lambda: workflow.run(PAYLOAD), lambda r: check(r, outputs=[PAYLOAD], supersteps=n, calls=n)
     )
 
 
@@ -107,7 +107,7 @@ async def loop(n: int, repeat: int) -> Sample:
     node = Countdown(id="node")
     workflow = WorkflowBuilder(start_executor=node, max_iterations=n + 1).add_edge(node, node).build()
     return await timed(
-        repeat, n, lambda: workflow.run(str(n)), lambda r: check(r, outputs=[PAYLOAD], supersteps=n, calls=n)
+        tally, repeat, n, lambda: workflow.run(str(n)), lambda r: check(r, outputs=[PAYLOAD], supersteps=n, calls=n)
     )
 
 
@@ -121,7 +121,7 @@ async def fan(n: int, repeat: int) -> Sample:
         .build()
     )
     return await timed(
-        repeat, 2 * n, lambda: workflow.run(PAYLOAD), lambda r: check(r, outputs=[n], supersteps=3, calls=n + 2)
+        tally, repeat, 2 * n, lambda: workflow.run(PAYLOAD), lambda r: check(r, outputs=[n], supersteps=3, calls=n + 2)
     )
 
 
@@ -129,7 +129,7 @@ async def burst(n: int, repeat: int) -> Sample:
     source, sink = Burst(id="source"), Sink(id="sink")
     workflow = WorkflowBuilder(start_executor=source).add_edge(source, sink).build()
     return await timed(
-        repeat, n, lambda: workflow.run(n), lambda r: check(r, outputs=[LAST], supersteps=2, calls=n + 1)
+        tally, repeat, n, lambda: workflow.run(n), lambda r: check(r, outputs=[LAST], supersteps=2, calls=n + 1)
     )
 
 
