@@ -131,7 +131,7 @@ async def many(n: int, repeat: int) -> Sample:
     workflow = chained(nodes(length), length).build()
 
     async def at_once(runs: int) -> list[Any]:
-        return await asyncio.gather(*(workflow.run(PAYLOAD) for _ in range(runs)))
+        return list(await asyncio.gather(*(workflow.run(PAYLOAD) for _ in range(runs))))
 
     def check_all(results: list[Any]) -> None:
         expect("handler calls", tally.take(), length * len(results))

@@ -229,6 +229,7 @@ class Counting(MemoryStore):
         super().__init__()
         self.commits: list[int] = []
         self.fails_after: int | None = None
+        self.blocks: asyncio.Event | None = None
 
     async def commit(self, run_id: str, entries: Sequence[Any], standing: Any) -> None:
         await asyncio.sleep(0)
@@ -239,6 +240,8 @@ class Counting(MemoryStore):
 
     async def load(self, run_id: str) -> Any:
         await asyncio.sleep(0)
+        if self.blocks is not None:
+            await self.blocks.wait()
         return await super().load(run_id)
 
     async def run(self, run_id: str) -> v1.Run:
@@ -303,9 +306,12 @@ async def test_two_that_wake_a_parked_run_at_once_wake_it_once(slow: tuple[Mesh,
     workflow = WorkflowBuilder(Two("two")).build()
     waiting = await workflow.run("q", mesh=mesh, run_id="run")
     async with asyncio.timeout(TRY_SOON):
-        await asyncio.gather(
-            *(mesh.answer("run", question.question_id, str(i)) for i, question in enumerate(waiting.questions))
-        )
+        # One after the other, each while the one before is on its way.
+        answering = []
+        for i, question in enumerate(waiting.questions):
+            answering.append(asyncio.create_task(mesh.answer("run", question.question_id, str(i))))
+            await asyncio.sleep(0)
+        await asyncio.gather(*answering)
         while (await mesh.get_run("run")).state != v1.RUN_STATE_COMPLETED:  # noqa: ASYNC110  # a fake with no bell
             await asyncio.sleep(0)
     log = await mesh.list_events("run")
@@ -379,6 +385,33 @@ async def test_a_mesh_that_is_closed_leaves_nobody_waiting(stage: Stage) -> None
     with pytest.raises(RefusedError, match="closed"):
         async with asyncio.timeout(TRY_SOON):
             await running
+
+
+async def test_a_mesh_is_closed_while_a_timer_wakes_a_run(slow: tuple[Mesh, Counting]) -> None:
+    mesh, store = slow
+    workflow = WorkflowBuilder(Expiring("expiring")).build()
+    waiting = await workflow.run("x", mesh=mesh, run_id="run")
+    store.blocks = asyncio.Event()
+    clock = mesh.embedded._clock
+    assert isinstance(clock, FakeClock)
+    await clock.advance(10)
+    answering = asyncio.create_task(mesh.answer("run", waiting.questions[0].question_id, "yes"))
+    await clock.settle()
+    async with asyncio.timeout(TRY_SOON):
+        await mesh.close()
+        with pytest.raises(RefusedError, match="closed"):
+            await answering
+    assert (await mesh.get_run("run")).state == v1.RUN_STATE_WAITING
+
+
+class Expiring(Executor):
+    @handler
+    async def ask(self, text: str, ctx: WorkflowContext[Never, str]) -> None:
+        await ctx.request_info(text, str, expires_in=10, default="none")
+
+    @response_handler
+    async def answered(self, question: str, answer: str, ctx: WorkflowContext[Never, str]) -> None:
+        await ctx.yield_output(answer)
 
 
 async def test_a_handler_that_raises_its_own_cancellation_ends_the_run_cancelled(stage: Stage) -> None:

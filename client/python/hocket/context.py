@@ -14,7 +14,7 @@ from typing_extensions import TypeVar as DefaultTypeVar
 from hocket import v1
 from hocket.errors import EffectError
 from hocket.payload import Codec, type_names
-from hocket.records import Effects, Invocation, Live, Message, StateWrite, Suspended
+from hocket.records import Effects, GraphPosition, Invocation, Live, Message, StateWrite, Suspended
 
 OutT = DefaultTypeVar("OutT", default=Never)
 WorkflowOutT = DefaultTypeVar("WorkflowOutT", default=Never)
@@ -27,10 +27,10 @@ class Done:
     __slots__ = ()
 
     def __await__(self) -> Generator[None, None, None]:
-        return _FINISHED  # type: ignore[return-value]  # an exhausted iterator ends an await at once
+        return
+        yield
 
 
-_FINISHED = iter(())
 _DONE = Done()
 
 
@@ -335,4 +335,5 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
 
 
 def _node_id(invocation: Invocation) -> str:
-    return invocation.position.node_id  # type: ignore[union-attr]  # a graph's; the models to come have their own
+    position = invocation.position
+    return position.node_id if isinstance(position, GraphPosition) else ""

@@ -26,7 +26,6 @@
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from hocket import v1
 
@@ -34,7 +33,7 @@ from hocket import v1
 class HocketError(Exception):
     """Root of all errors."""
 
-    reason: ClassVar[v1.ErrorReason.ValueType] = v1.ERROR_REASON_UNSPECIFIED
+    reason: v1.ErrorReason.ValueType = v1.ERROR_REASON_UNSPECIFIED
 
 
 class DefinitionError(HocketError):
@@ -76,7 +75,7 @@ class NotFoundError(HocketError):
     """What was named is not there, or not for the caller to see."""
 
     def __init__(self, message: str, reason: v1.ErrorReason.ValueType = v1.ERROR_REASON_RUN_NOT_FOUND) -> None:
-        self.reason = reason  # type: ignore[misc]  # one class for all kinds of absence; the reason tells which
+        self.reason = reason
         super().__init__(message)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from hocket import v1
@@ -56,9 +57,9 @@ def put_duration(seconds: float | None, out: Duration) -> None:
         out.SetInParent()
 
 
-def duration_from(owner: object, field: str) -> float | None:
+def duration_from(owner: ProtoMessage, field: str) -> float | None:
     """Seconds of the field `field` of the message `owner`, None when unset."""
-    if not owner.HasField(field):  # type: ignore[attr-defined]  # any message
+    if not owner.HasField(field):
         return None
     duration: Duration = getattr(owner, field)
     return duration.seconds + duration.nanos / SECOND

@@ -11,7 +11,6 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
-from typing import NoReturn
 
 from hocket import v1
 from hocket.errors import HocketError
@@ -90,7 +89,7 @@ def _append(key: str, current: v1.Payload | None, value: v1.Payload) -> v1.Paylo
     if current is None:
         return _list(b"[" + element + b"]", value.type)
     if not current.type.startswith("list<"):
-        _refuse("append", key, current, "a list")
+        raise _refusal("append", key, current, "a list")
     inner = current.data.strip()[:-1].rstrip()
     data = inner + (b"," if len(inner) > 1 else b"") + element + b"]"
     same = current.type == f"list<{value.type}>"
@@ -128,11 +127,11 @@ def _is_plain_container(name: str) -> bool:
 
 def _merge_maps(key: str, current: v1.Payload | None, value: v1.Payload) -> v1.Payload:
     if not value.type.startswith("map<"):
-        _refuse("merge", key, value, "a map with text keys")
+        raise _refusal("merge", key, value, "a map with text keys")
     if current is None:
         return value
     if not current.type.startswith("map<"):
-        _refuse("merge", key, current, "a map with text keys")
+        raise _refusal("merge", key, current, "a map with text keys")
     merged = {**json.loads(current.data), **json.loads(value.data)}
     data = json.dumps(merged, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     if current.type == value.type:
@@ -147,14 +146,14 @@ def _sum(key: str, current: v1.Payload | None, value: v1.Payload) -> v1.Payload:
     total = _number(key, current)
     if isinstance(total, Decimal) or isinstance(added, Decimal):
         if isinstance(total, float) or isinstance(added, float):
-            _refuse("sum", key, value, "numbers of one kind: decimal and float do not add exactly")
+            raise _refusal("sum", key, value, "numbers of one kind: decimal and float do not add exactly")
         # In a context of its own: the process's may round, and round otherwise elsewhere.
         exact = Context(prec=DECIMAL_DIGITS, traps=[Inexact, InvalidOperation, Overflow])
         return v1.Payload(type="decimal", data=_json(str(exact.add(Decimal(total), Decimal(added)))))
     result = total + added
     if isinstance(result, float):
         if result != result or result in (float("inf"), float("-inf")):
-            _refuse("sum", key, value, "a finite total")
+            raise _refusal("sum", key, value, "a finite total")
         return v1.Payload(type="float", data=repr(result).encode())
     return v1.Payload(type="int", data=str(result).encode())
 
@@ -164,13 +163,13 @@ def _number(key: str, payload: v1.Payload) -> int | float | Decimal:
         return int(payload.data)
     if payload.type == "float":
         return float(payload.data)
-    if payload.type == "decimal":
-        return Decimal(json.loads(payload.data))
-    _refuse("sum", key, payload, "an int, a float or a decimal")
+    if payload.type != "decimal":
+        raise _refusal("sum", key, payload, "an int, a float or a decimal")
+    return Decimal(json.loads(payload.data))
 
 
-def _refuse(policy: str, key: str, payload: v1.Payload, wanted: str) -> NoReturn:
-    raise ConflictError(f"state key {key!r} has the policy {policy}; it takes {wanted}, not {payload.type!r}")
+def _refusal(policy: str, key: str, payload: v1.Payload, wanted: str) -> ConflictError:
+    return ConflictError(f"state key {key!r} has the policy {policy}; it takes {wanted}, not {payload.type!r}")
 
 
 def _json(text: str) -> bytes:

@@ -105,6 +105,7 @@ def _restore(scheduler: SuperstepScheduler, snapshot: v1.GraphSnapshot, is_fork:
     for message in snapshot.work:
         work = _work_from(message, scheduler, is_fork)
         scheduler.ledger.restore(work)
+    for work in scheduler.by_position():
         if work.state == v1.WORK_STATE_QUEUED:
             node = topology.by_id[work.position.node_id]
             scheduler.queues.setdefault(node.index, deque()).append(work)

@@ -18,7 +18,8 @@ file knows no clock, no endpoint and no store.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import Self
 
 from hocket import v1
 from hocket.errors import NotFoundError
@@ -30,54 +31,27 @@ from hocket.records import (
     Failed,
     Fired,
     GraphPosition,
-    Invocation,
     Message,
     Resume,
     Signalled,
-    StateWrite,
     Suspended,
 )
 from hocket_server.core.boundary import boundary_failure, leftovers, merged, routed, signalled, starved
 from hocket_server.core.check import fault, type_error
-from hocket_server.core.ledger import Ledger, Work, put_preview
+from hocket_server.core.ledger import Work, put_preview
+from hocket_server.core.level import Level
 from hocket_server.core.merge import ConflictError
 from hocket_server.core.portion import apart, input_of, together
-from hocket_server.core.question import Questions, answer_order
-from hocket_server.core.routing import Buffer, ConditionError, Drop
-from hocket_server.core.scheduler import Decision, Outcome, RunInfo, Timer
-from hocket_server.core.topology import Node, Topology
+from hocket_server.core.question import answer_order
+from hocket_server.core.routing import ConditionError, Drop
+from hocket_server.core.scheduler import Decision, Outcome
+from hocket_server.core.topology import Node
 
 _IS_OVER = frozenset({v1.WORK_STATE_DONE, v1.WORK_STATE_FAILED})
 
 
-class SuperstepScheduler:
+class SuperstepScheduler(Level):
     """One level of a run: the root graph, or one nested run of a definition. `run.RunScheduler` drives it."""
-
-    def __init__(self, topology: Topology, info: RunInfo, *, prefix: str, path: tuple[str, ...] = ()) -> None:
-        self.topology = topology
-        self.info = info
-        self.prefix = prefix
-        self.path = path
-        self.superstep = 0
-        self.max_supersteps = topology.max_supersteps
-        self.is_open = False
-        self.ending: v1.RunState.ValueType = v1.RUN_STATE_UNSPECIFIED
-        self.failure: v1.Failure | None = None
-        self.reason = ""
-        self.outcome: Outcome | None = None
-        self.has_output = False
-        self.outputs: list[v1.Payload] = []
-        self.state: dict[str, v1.Payload] = {}
-        self.private_state: dict[str, v1.Payload] = {}
-        self.ledger = Ledger(path, self._invocation)
-        self.suspended: dict[str, Work] = {}
-        self.children: dict[str, SuperstepScheduler] = {}
-        self.buffers: dict[int, Buffer] = {}
-        self.pending: dict[int, list[Delivery]] = {}
-        self.ready: list[Work] = []
-        self.questions = Questions()
-        self.signal_writes: list[StateWrite] = []
-        self.queues: dict[int, deque[Work]] = {}
 
     # What the world tells it.
 
@@ -87,7 +61,7 @@ class SuperstepScheduler:
         self.advance(decision, time)
 
     def completed(self, record: Completed, decision: Decision) -> None:
-        if child := self._child_of(record.invocation_id):
+        if child := self.child_of(record.invocation_id):
             if self._is_working(child):
                 child.completed(record, decision)
                 self._settle(child, decision, record.time)
@@ -99,7 +73,7 @@ class SuperstepScheduler:
         node = self.topology.by_id[work.position.node_id]
         if wrong := fault(self.topology, node, record.outcome):
             failure = v1.Failure(
-                kind=v1.FAILURE_KIND_PROTOCOL, type="PROTOCOL", message=wrong, source=self._place(node.id)
+                kind=v1.FAILURE_KIND_PROTOCOL, type="PROTOCOL", message=wrong, source=self.place(node.id)
             )
             failed = Failed(record.invocation_id, record.attempt, failure, record.usage, time=record.time)
             return self.failed(failed, decision)
@@ -123,7 +97,7 @@ class SuperstepScheduler:
         return self.advance(decision, record.time)
 
     def failed(self, record: Failed, decision: Decision) -> None:
-        if child := self._child_of(record.invocation_id):
+        if child := self.child_of(record.invocation_id):
             if self._is_working(child):
                 child.failed(record, decision)
                 self._settle(child, decision, record.time)
@@ -138,7 +112,7 @@ class SuperstepScheduler:
         if not self.ledger.fail(work, record, decision) and not was_abandoned:
             failure = v1.Failure()
             failure.CopyFrom(record.failure)
-            failure.source = failure.source or self._place(work.position.node_id)
+            failure.source = failure.source or self.place(work.position.node_id)
             is_cancelled = failure.kind == v1.FAILURE_KIND_CANCELLED
             self.end(v1.RUN_STATE_CANCELLED if is_cancelled else v1.RUN_STATE_FAILED, failure, decision)
         return self.advance(decision, record.time)
@@ -166,7 +140,7 @@ class SuperstepScheduler:
             self.signal_writes.extend(record.state_writes)
         else:
             self.state = state
-        event = self._event(decision).signal_received
+        event = self.event(decision).signal_received
         event.target_node_id = target.id
         if record.payload is not None:
             put_preview(record.payload, event.payload)
@@ -194,8 +168,8 @@ class SuperstepScheduler:
         """Go on after an end: what is recorded as done stays so, all else is handed out again with fresh budgets (G32)."""
         self._reopen(record, decision)
         if record.parent_checkpoint_id and self.is_open:
-            self._event(decision).superstep_started.superstep = self.superstep
-        unfinished = [work for work in self._by_position() if work.state != v1.WORK_STATE_DONE]
+            self.event(decision).superstep_started.superstep = self.superstep
+        unfinished = [work for work in self.by_position() if work.state != v1.WORK_STATE_DONE]
         for work in unfinished:
             self.ledger.renew(work)
             if child := self.children.get(work.invocation_id):
@@ -221,17 +195,10 @@ class SuperstepScheduler:
         for child in self.children.values():
             child.raise_limit(max_supersteps)
 
-    def is_answered(self, question_id: str) -> bool:
-        """Whether the question was answered, here or in a nested run."""
-        if question_id in self.questions.closed:
-            return True
-        child = self._child_of(question_id)
-        return child is not None and child.is_answered(question_id)
-
     def ask_again(self, decision: Decision) -> None:
         """A fork tells its own log of every question that is open in it (G37)."""
         for question in self.questions.open.values():
-            self._event(decision).question_asked.question.CopyFrom(question)
+            self.event(decision).question_asked.question.CopyFrom(question)
         for child in self.children.values():
             child.ask_again(decision)
 
@@ -264,10 +231,6 @@ class SuperstepScheduler:
             else:
                 self._converge(decision)
 
-    @property
-    def is_waiting(self) -> bool:
-        return self.outcome is None and not self.is_open and bool(self.questions.open or self.suspended)
-
     def _open(self, decision: Decision, time: int) -> None:
         self.superstep += 1
         self.is_open = True
@@ -277,12 +240,12 @@ class SuperstepScheduler:
             self._add_works(self.topology.nodes[index], pending[index], works)
         for work in works:
             self.ledger.open(work)
-        self._event(decision).superstep_started.superstep = self.superstep
+        self.event(decision).superstep_started.superstep = self.superstep
         if self.ready:
             ready, self.ready = self.ready, []
             for work in ready:
                 self._take_back(work)
-            works = sorted([*ready, *works], key=self._key)
+            works = sorted([*ready, *works], key=self.key_of)
         self._start(works, decision, time)
 
     def _add_works(self, node: Node, deliveries: list[Delivery], works: list[Work]) -> None:
@@ -299,13 +262,10 @@ class SuperstepScheduler:
             works.append(Work(position, self.invocation_id(position), node.policy, part))
             number += 1
 
-    def invocation_id(self, position: GraphPosition) -> str:
-        part = f"#{position.delivery}" if position.delivery else ""
-        return f"{self.prefix}{position.superstep}/{position.node_id}{part}"
-
     def _start(self, works: Iterable[Work], decision: Decision, time: int, resumed: Resume | None = None) -> None:
         """Hand out, as many of a node at once as it declares; the others queue."""
         by_id, slots, queues = self.topology.by_id, self.ledger.slots, self.queues
+        joined = list(queues)
         for work in works:  # by position
             if self.ending:
                 return
@@ -314,6 +274,10 @@ class SuperstepScheduler:
                 self._start_one(node, work, decision, time, resumed)
             else:
                 queues.setdefault(node.index, deque()).append(work)
+        for index in joined:
+            # What rejoins takes the place of its position, as it will when it is restored.
+            if index in queues:
+                queues[index] = deque(sorted(queues[index], key=self.key_of))
         if queues:
             # A nested run may have ended or gone to wait at once, and left its slot to one behind it.
             for node in [self.topology.nodes[index] for index in queues]:
@@ -323,18 +287,16 @@ class SuperstepScheduler:
         if node.nested is None:
             self.ledger.hand_out(work, decision)
             return
-        child = self.children.get(work.invocation_id)
-        if child is None:
+        if work.invocation_id not in self.children:
             self.ledger.begin(work, decision)
-            child = self.child(node, work)
-            child.begin(input_of(work.deliveries), decision, time)
-        elif resumed is not None or child.outcome is not None:
+            self.child(node, work).begin(input_of(work.deliveries), decision, time)
+        elif resumed is not None or self.children[work.invocation_id].outcome is not None:
             self.ledger.begin(work, decision)
-            child.resume(resumed or Resume(time=time), decision)
+            self.children[work.invocation_id].resume(resumed or Resume(time=time), decision)
         else:
             self.ledger.take_slot(work)
-            child.advance(decision, time)
-        self._settle(child, decision, time)
+            self.children[work.invocation_id].advance(decision, time)
+        self._settle(self.children[work.invocation_id], decision, time)
 
     def _start_next(self, node: Node, decision: Decision, time: int) -> None:
         """Hand out what waited for a slot, as many as are free."""
@@ -351,7 +313,7 @@ class SuperstepScheduler:
         ready, self.ready = self.ready, []
         for work in ready:
             self._take_back(work)
-        self._start(sorted(ready, key=self._key), decision, time)
+        self._start(sorted(ready, key=self.key_of), decision, time)
 
     def _take_back(self, work: Work) -> None:
         self.suspended.pop(work.invocation_id, None)
@@ -360,7 +322,7 @@ class SuperstepScheduler:
 
     def _close(self, decision: Decision, time: int) -> None:
         """The boundary: everything is worked out first, then committed; a fault leaves all as it was."""
-        works = self._by_position()
+        works = self.by_position()
         try:
             state = merged(self.topology, self.state, works)
             signal_writes, self.signal_writes = self.signal_writes, []
@@ -368,7 +330,7 @@ class SuperstepScheduler:
             self.signal_writes = signal_writes
             plan, drops = routed(self.topology, self.info.hooks, works, state, self.superstep, self.buffers)
         except (ConflictError, ConditionError) as error:
-            return self.end(v1.RUN_STATE_FAILED, boundary_failure(error, self._place("")), decision)
+            return self.end(v1.RUN_STATE_FAILED, boundary_failure(error, self.place("")), decision)
         self.is_open = False
         self.state = state
         if self.signal_writes:
@@ -376,28 +338,16 @@ class SuperstepScheduler:
         for work in works:
             self._commit(work, drops.get(work.invocation_id, ()), decision, time)
         if self.topology.joins:
-            plan.fire(self._busy())
+            plan.fire(self.busy())
             self.buffers = plan.buffers
         later, self.pending = self.pending, plan.deliveries
         for target, deliveries in later.items():
             self.pending.setdefault(target, []).extend(deliveries)
         self.ledger.clear()
-        completed = self._event(decision).superstep_completed
+        completed = self.event(decision).superstep_completed
         completed.superstep = self.superstep
         completed.checkpoint_id = decision.checkpoint_id = f"{self.prefix}{self.superstep}"
         return None
-
-    def _busy(self) -> int:
-        """Nodes, as a bit set, that may still send though no edge delivers to them: asked, set aside, or told from outside."""
-        by_id = self.topology.by_id
-        busy = 0
-        for question in self.questions.open.values():
-            busy |= 1 << by_id[question.node_id].index
-        for work in self.suspended.values():
-            busy |= 1 << by_id[work.position.node_id].index
-        for target in self.pending:
-            busy |= 1 << target
-        return busy
 
     def _commit(
         self,
@@ -418,13 +368,13 @@ class SuperstepScheduler:
         if effects.outputs:
             self._yield(work, effects.outputs, decision)
         for custom in effects.events:
-            self._work_event(work, decision).custom.CopyFrom(custom)
+            self.work_event(work, decision).custom.CopyFrom(custom)
         for question in effects.questions:
             self._ask(work, question, decision, time)
         for message, reason in drops:
             self._drop(message, reason, decision)
         if effects.handoff is not None:
-            handed = self._work_event(work, decision).handed_off
+            handed = self.work_event(work, decision).handed_off
             handed.from_id, handed.to_id = node_id, effects.handoff.target_node_id
             handed.mode, handed.task = v1.HANDOFF_MODE_TRANSFER, effects.handoff.task
 
@@ -434,7 +384,7 @@ class SuperstepScheduler:
             return
         is_intermediate = node.role == v1.OUTPUT_ROLE_INTERMEDIATE
         for payload in outputs:
-            event = self._work_event(work, decision).output_yielded
+            event = self.work_event(work, decision).output_yielded
             event.node_id = node.id
             event.payload.CopyFrom(payload)
             if is_intermediate:
@@ -449,7 +399,7 @@ class SuperstepScheduler:
     def _drop(
         self, message: Message, reason: v1.DropReason.ValueType, decision: Decision, target_node_id: str = ""
     ) -> None:
-        dropped = self._event(decision).message_dropped
+        dropped = self.event(decision).message_dropped
         dropped.message_id, dropped.source_node_id = message.message_id, message.source_node_id
         dropped.target_node_id = target_node_id or message.target_node_id
         dropped.reason = reason
@@ -458,7 +408,7 @@ class SuperstepScheduler:
     def _converge(self, decision: Decision) -> None:
         """Nothing is in flight and nobody is waited for. A join that still holds messages is no success (G20)."""
         if failure := starved(self.topology, self.buffers):
-            failure.source = self._place(failure.source)
+            failure.source = self.place(failure.source)
             return self.end(v1.RUN_STATE_FAILED, failure, decision)
         for join, message in leftovers(self.topology, self.buffers):
             self._drop(message, v1.DROP_REASON_JOIN_LEFTOVER, decision, join.targets[0].id)
@@ -468,28 +418,20 @@ class SuperstepScheduler:
 
     # Nested runs.
 
-    def child(self, node: Node, work: Work) -> SuperstepScheduler:
+    def child(self, node: Node, work: Work) -> Self:
         """Begin the account of a nested run; its ids and events lie below the work's."""
         if node.nested is None:
             raise ValueError(f"node {node.id!r} names no definition")
-        child = SuperstepScheduler(node.nested, self.info, prefix=f"{work.invocation_id}/", path=(*self.path, node.id))
+        child = type(self)(node.nested, self.info, prefix=f"{work.invocation_id}/", path=(*self.path, node.id))
         self.children[work.invocation_id] = child
         return child
 
-    def _child_of(self, subject_id: str) -> SuperstepScheduler | None:
-        """The nested machine an id belongs to: its first two parts after the prefix are the work's position."""
-        if not self.children:
-            return None
-        superstep, _, rest = subject_id.removeprefix(self.prefix).partition("/")
-        node, separator, _ = rest.partition("/")
-        return self.children.get(f"{self.prefix}{superstep}/{node}") if separator else None
-
-    def _is_working(self, child: SuperstepScheduler) -> bool:
+    def _is_working(self, child: Self) -> bool:
         """One that waits, for answers or for its node's slot, has nothing in flight: what it is told of attempts is old."""
         work = self.ledger.works.get(child.prefix.removesuffix("/"))
         return work is not None and work.state == v1.WORK_STATE_RUNNING
 
-    def _settle(self, child: SuperstepScheduler, decision: Decision, time: int) -> None:
+    def _settle(self, child: Self, decision: Decision, time: int) -> None:
         """Make the nested machine's state the state of its work."""
         invocation_id = child.prefix.removesuffix("/")
         work = self.ledger.works.get(invocation_id)
@@ -516,7 +458,7 @@ class SuperstepScheduler:
             )
             work.last_failure = failure
             self.ledger.leave(work, v1.WORK_STATE_FAILED)
-            failed = self._work_event(work, decision).invocation_failed
+            failed = self.work_event(work, decision).invocation_failed
             failed.node_id = node.id
             failed.failure.CopyFrom(failure)
             self.end(outcome.state, outcome.failure, decision, outcome.reason)
@@ -538,7 +480,7 @@ class SuperstepScheduler:
         opened.path.extend(self.path)
         if timer := self.questions.ask(opened, time):
             decision.timers.append(timer)
-        self._work_event(work, decision).question_asked.question.CopyFrom(opened)
+        self.work_event(work, decision).question_asked.question.CopyFrom(opened)
 
     def _accept(self, record: Answered, decision: Decision) -> None:
         """Close the question and queue its answer; what then goes on is for `advance`."""
@@ -547,7 +489,7 @@ class SuperstepScheduler:
             return self._close_question(question, record, decision)
         if self.questions.is_repeated(record):
             return None
-        child = self._child_of(record.question_id)
+        child = self.child_of(record.question_id)
         if child is None:
             known = ", ".join(self.questions.open) or "none"
             raise NotFoundError(
@@ -556,7 +498,7 @@ class SuperstepScheduler:
         child._accept(record, decision)
         return self._wake(child, decision, record.time)
 
-    def _wake(self, child: SuperstepScheduler, decision: Decision, time: int) -> None:
+    def _wake(self, child: Self, decision: Decision, time: int) -> None:
         """An answer reached a nested run: one that works goes on at once, one set aside with the next `advance`."""
         invocation_id = child.prefix.removesuffix("/")
         work = self.suspended.get(invocation_id) or self.ledger.works[invocation_id]
@@ -571,7 +513,7 @@ class SuperstepScheduler:
         # One that waits for its node's slot goes on when it has it.
 
     def _fire(self, record: Fired, decision: Decision) -> None:
-        if child := self._child_of(record.subject_id):
+        if child := self.child_of(record.subject_id):
             child._fire(record, decision)
             self._wake(child, decision, record.time)
         elif record.timer_kind == v1.TIMER_KIND_RETRY:
@@ -585,7 +527,7 @@ class SuperstepScheduler:
     ) -> None:
         question_id = question.question_id
         answer = self.questions.close(question, record)
-        answered = self._event(decision).question_answered
+        answered = self.event(decision).question_answered
         answered.question_id, answered.answered_by, answered.expired = question_id, record.answered_by, is_expired
         answered.answer.CopyFrom(record.payload)
         for work in self.suspended.values():
@@ -609,104 +551,6 @@ class SuperstepScheduler:
             kind=v1.FAILURE_KIND_QUESTION_EXPIRED,
             type="QUESTION_EXPIRED",
             message=f"question {question.question_id!r} expired unanswered and has no default",
-            source=self._place(question.node_id),
+            source=self.place(question.node_id),
         )
         return self.end(v1.RUN_STATE_FAILED, failure, decision)
-
-    # Parts.
-
-    def _invocation(self, work: Work) -> Invocation:
-        node = self.topology.by_id[work.position.node_id]
-        info = self.info
-        state, private_state = self.state, self.private_state.get(node.id)
-        if work.position.delivery > 1 and node.concurrency == 1:
-            state, private_state = self._carried(work)
-        if node.state_reads:
-            state = {key: state[key] for key in node.state_reads if key in state}
-        return Invocation(
-            work.invocation_id,
-            work.attempt,
-            info.run_id,
-            work.position,
-            node.executor_type,
-            [*work.deliveries, *work.answers] if work.answers else work.deliveries,
-            state,
-            node.state_reads,
-            private_state,
-            self.path,
-            node.config,
-            node.timeout,
-            node.lease_duration,
-            node.schedule_timeout,
-            node.idle_timeout,
-            node.on_stuck,
-            work.last_progress,
-            work.last_failure,
-            work.continuation,
-            info.trace_context,
-            info.namespace,
-            info.definition_name,
-            contributed_keys=self.topology.contributed_keys,
-        )
-
-    def _carried(self, work: Work) -> tuple[dict[str, v1.Payload], v1.Payload | None]:
-        """What the parts of a split input before this one left behind: their own writes and private state."""
-        parts = [
-            each
-            for each in self._by_position()
-            if each.position.node_id == work.position.node_id
-            and each.position.delivery < work.position.delivery
-            and each.effects is not None
-        ]
-        private_state = self.private_state.get(work.position.node_id)
-        for part in parts:
-            if part.effects is not None and part.effects.private_state is not None:
-                private_state = part.effects.private_state
-        return merged(self.topology, self.state, parts), private_state
-
-    def _by_position(self) -> list[Work]:
-        works = list(self.ledger.works.values())
-        if len(works) > 1:
-            works.sort(key=self._key)
-        return works
-
-    def _key(self, work: Work) -> tuple[int, int, int]:
-        position = work.position
-        return self.topology.by_id[position.node_id].index, position.superstep, position.delivery
-
-    def _place(self, node_id: str) -> str:
-        return "/".join((*self.path, node_id) if node_id else self.path)
-
-    def _event(self, decision: Decision) -> v1.Event:
-        event = v1.Event()
-        if self.path:
-            event.path.extend(self.path)
-        decision.events.append(event)
-        return event
-
-    def _work_event(self, work: Work, decision: Decision) -> v1.Event:
-        event = self._event(decision)
-        event.invocation_id, event.attempt = work.invocation_id, work.attempt
-        return event
-
-    def open_questions(self) -> Sequence[v1.Question]:
-        """Of this level and of all that are nested in it."""
-        if not self.children:
-            return list(self.questions.open.values()) if self.questions.open else ()
-        nested = (question for child in self.children.values() for question in child.open_questions())
-        return [*self.questions.open.values(), *nested]
-
-    def in_flight(self) -> list[tuple[str, int]]:
-        own = [each for each in self.ledger.in_flight() if each[0] not in self.children]
-        for child in self.children.values():
-            own.extend(child.in_flight())
-        return own
-
-    def timers(self) -> list[Timer]:
-        timers = self.questions.timers()
-        for work in self.ledger.works.values():
-            if work.state == v1.WORK_STATE_BACKOFF:
-                timers.append(self.ledger.timer(work))
-        for child in self.children.values():
-            timers.extend(child.timers())
-        return timers

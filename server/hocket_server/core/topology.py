@@ -1,7 +1,7 @@
 """A graph compiled for running: ids resolved to nodes, types to sets, conditions to callables.
 
-Built once for a definition and shared by all its runs; nothing in it changes but what is remembered of it. Positions in the definition's lists are the
-only order there is.
+Built once for a definition and shared by all its runs; nothing in it changes but what is remembered of it. Positions in the
+definition's lists are the only order there is.
 """
 
 from __future__ import annotations

@@ -278,7 +278,7 @@ class Driver:
             self._tasks.discard(task)
             self._break(self._interrupted())
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, who waits is told
             self._tasks.discard(task)
             self._break(error)
             return

@@ -228,9 +228,10 @@ class Runs:
             for handle in timers.values():
                 handle.cancel()
         self._timers.clear()
-        for task in self._firing:
+        tasks = [*self._firing, *self._waking.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._firing, *self._waking.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         drivers = list(self._drivers.values())
         await asyncio.gather(*(driver.close(_closed(driver.run_id)) for driver in drivers))
         self._drivers.clear()
@@ -254,7 +255,10 @@ class Runs:
             if waking is None:
                 waking = self._waking[run_id] = asyncio.get_running_loop().create_task(self._woken(run_id))
                 waking.add_done_callback(lambda _: self._waking.pop(run_id, None))
-            await asyncio.shield(waking)
+            await asyncio.wait({waking})
+            if waking.cancelled():
+                raise _closed(run_id)
+            waking.result()
             driver = self._drivers.get(run_id)
         return await self._deliver(driver, record, grace=grace)
 
