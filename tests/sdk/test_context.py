@@ -336,6 +336,17 @@ async def test_a_falsy_answer_is_an_answer() -> None:
     assert (await run_handler(Do(act), "x", answers=[0, "", False])).outputs == [[0, "", False]]
 
 
+async def test_an_empty_list_answers_an_ask_for_a_list() -> None:
+    def act(ctx: Context) -> None:
+        ctx.yield_output(ctx.ask("which?", list[int]))
+
+    async with Mesh() as mesh:
+        workflow = WorkflowBuilder(Do(act)).build()
+        waiting = await workflow.run("x", mesh=mesh)
+        done = await workflow.run(responses={waiting.questions[0].question_id: []}, mesh=mesh)
+    assert done.get_outputs() == [[]]
+
+
 async def test_two_questions_under_one_id_are_refused() -> None:
     def act(ctx: Context) -> None:
         ctx.request_info("one?", str, request_id="mine")

@@ -1,5 +1,8 @@
 """What `hocket` offers, for type checkers: the same names as in the table of `__init__.py`."""
 
+from hocket.builder import Case as Case
+from hocket.builder import Default as Default
+from hocket.builder import WorkflowBuilder as WorkflowBuilder
 from hocket.context import WorkflowContext as WorkflowContext
 from hocket.errors import DefinitionError as DefinitionError
 from hocket.errors import DefinitionWarning as DefinitionWarning
@@ -26,10 +29,7 @@ from hocket.executor import handler as handler
 from hocket.executor import response_handler as response_handler
 from hocket.mesh import Mesh as Mesh
 from hocket.payload import Codec as Codec
-from hocket.builder import Case as Case
-from hocket.builder import Default as Default
 from hocket.workflow import Workflow as Workflow
-from hocket.builder import WorkflowBuilder as WorkflowBuilder
 
 __version__: str
 __all__ = [

@@ -105,7 +105,7 @@ class Host:
                         await self._call(*self._answer_call(executor, message, context), context)
         except Suspension as suspension:
             return Completed(invocation.invocation_id, invocation.attempt, suspension.suspended)
-        except (Exception, BaseExceptionGroup) as error:
+        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001  # users' code
             self.errors[invocation.invocation_id] = error
             return Failed(invocation.invocation_id, invocation.attempt, failure_of(error))
         if self.errors:
@@ -269,14 +269,14 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
 def _text_of(error: BaseException) -> str:
     try:
         return _clean(str(error))
-    except Exception as failed:  # the error's own __str__
+    except Exception as failed:  # noqa: BLE001  # users' code: the error's own __str__
         return f"<no text: its __str__ raised {type(failed).__name__}>"
 
 
 def _stack_of(error: BaseException) -> str:
     try:
         return _clean("".join(traceback.format_exception(error, chain=False))[-MAX_STACK:])
-    except Exception:
+    except Exception:  # noqa: BLE001  # users' code
         return _clean("".join(traceback.format_tb(error.__traceback__))[-MAX_STACK:])
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from hocket import v1
 from hocket.errors import LimitReached, NotFoundError, RunCancelledError, RunFailedError
-from hocket.payload import Codec, type_names
+from hocket.payload import Codec
 from hocket.records import StateWrite
 
 if TYPE_CHECKING:
@@ -286,21 +286,16 @@ class Mesh:
         return driver
 
     async def _encoded(self, runnable: Runnable, run_id: str, question_id: str, answer: object) -> v1.Payload:
-        """An answer, named as the annotation of a response handler that the question's types name, if it fits one."""
+        """An answer, named as one of the types that the question takes, if it fits one."""
         run = await self.embedded.store.run(run_id)
-        types = {
+        types = [
             name
             for question in run.open_questions
             if question.question_id == question_id
             for name in question.response_types
-        }
-        annotations = [
-            handler.input_annotation
-            for executor in runnable.executors.values()
-            for handler in executor.response_handlers
-            if not types.isdisjoint(type_names(handler.input_annotation))
         ]
-        return self.embedded.codec(runnable).encode(answer, annotations)
+        codec = self.embedded.codec(runnable)
+        return codec.encode(answer, codec.annotations_named(types))
 
     async def result(self, driver: Driver, runnable: Runnable) -> RunResult:
         """Wait until it has ended or waits for answers. Raises what it failed with, RunFailedError, RunCancelledError,

@@ -3,7 +3,7 @@
 import base64
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import NoneType
 from typing import Any, Final, NamedTuple
 
@@ -217,6 +217,11 @@ class Codec:
                 slot = self._registry.slot(named)
                 cls = list if origin is list else dict
                 yield _Box(cls, name, supertypes(member), slot, member, named == member or named is origin is member)
+
+    def annotations_named(self, names: Iterable[str]) -> list[object]:
+        """The annotations that names of types stand for, as far as their classes are known here."""
+        found = (self._registry.annotation_named(name) for name in names)
+        return [annotation for annotation in found if annotation is not None]
 
     # Payloads to values
 
