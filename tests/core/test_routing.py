@@ -144,7 +144,7 @@ def test_the_state_is_decoded_once_and_only_when_it_is_read() -> None:
 
 @pytest.mark.parametrize("condition", ["message.size > 1", "state.missing == 1", "message / 0 == 1"])
 def test_a_condition_that_errs_names_its_edge_group(condition: str) -> None:
-    with pytest.raises(ConditionError, match=r"edge group 'single:0'"):
+    with pytest.raises(ConditionError, match=r"edge a -> b \(group 'single:0'\)"):
         Board("start: a", f"a -> b if {condition}").next({"a": [1]})
 
 
@@ -169,13 +169,13 @@ def test_a_function_is_given_the_payload_and_one_that_raises_is_named() -> None:
     def broken(payload: v1.Payload) -> bool:
         raise KeyError("size")
 
-    with pytest.raises(ConditionError, match=r"'function:f' of edge group 'single:0' raised KeyError: 'size'"):
+    with pytest.raises(ConditionError, match=r"edge a -> b .*'function:f' raised KeyError: 'size'"):
         Board("start: a", "a -> b if function:f", functions={"f": broken}).next({"a": [1]})
 
 
 def test_a_function_that_this_process_lacks_is_named_with_those_it_has() -> None:
     board = Board("start: a", "a -> b if function:far", functions={"near": bool})
-    with pytest.raises(ConditionError, match=r"names the function 'function:far', .*; known: near"):
+    with pytest.raises(ConditionError, match=r"no function 'function:far'; known: near"):
         board.next({"a": [1]})
 
 

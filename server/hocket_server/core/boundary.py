@@ -64,10 +64,11 @@ def routed(
     return plan, drops
 
 
-def boundary_failure(error: ConflictError | ConditionError, source: str) -> v1.Failure:
+def boundary_failure(error: ConflictError | ConditionError) -> v1.Failure:
+    """What ends the run; its `source` is the node whose message or write it was, where there is one."""
     if isinstance(error, ConflictError):
-        return v1.Failure(kind=v1.FAILURE_KIND_CONFLICT, type="CONFLICT", message=str(error), source=source)
-    return v1.Failure(kind=v1.FAILURE_KIND_CONDITION, type="CONDITION", message=str(error), source=source)
+        return v1.Failure(kind=v1.FAILURE_KIND_CONFLICT, type="CONFLICT", message=str(error))
+    return v1.Failure(kind=v1.FAILURE_KIND_CONDITION, type="CONDITION", message=str(error), source=error.source_node_id)
 
 
 def starved(topology: Topology, buffers: Mapping[int, Buffer]) -> v1.Failure | None:

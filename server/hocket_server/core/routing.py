@@ -25,9 +25,14 @@ Drop: TypeAlias = tuple[Message, v1.DropReason.ValueType]
 
 
 class ConditionError(HocketError):
-    """A condition, case or selection erred or gave what its place cannot use. The message names the edge group."""
+    """A condition, case or selection erred or gave what its place cannot use. The message names the edge."""
 
     reason = v1.ERROR_REASON_ARGUMENT_INVALID
+
+    def __init__(self, what: str, group: Group, message: Message) -> None:
+        self.source_node_id = message.source_node_id
+        targets = ", ".join(node.id for node in group.targets)
+        super().__init__(f"edge {self.source_node_id} -> {targets} (group {group.id!r}): {what}")
 
 
 @dataclass(slots=True)
@@ -130,45 +135,41 @@ class Plan:
 
     def _holds(self, condition: str, group: Group, message: Message) -> bool:
         if condition.startswith(FUNCTION_PREFIX):
-            value = self._call(condition, group, message.payload)
+            value = self._call(condition, group, message)
         else:
             value = self._evaluate(compile_condition(condition), group, message)
         if not isinstance(value, bool):
             raise ConditionError(
-                f"condition {condition!r} of edge group {group.id!r} gave {value!r}; a condition gives true or false"
+                f"condition {condition!r} gave {value!r}; a condition gives true or false", group, message
             )
         return value
 
     def _selected(self, group: Group, message: Message) -> list[Node]:
         targets = [node.id for node in group.targets]
         if group.selection.startswith(FUNCTION_PREFIX):
-            value = self._call(group.selection, group, message.payload, targets)
+            value = self._call(group.selection, group, message, targets)
         else:
             value = self._evaluate(compile_selection(group.selection), group, message, targets=targets)
         if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
             raise ConditionError(
-                f"selection {group.selection!r} of edge group {group.id!r} gave {value!r}; a selection gives a list of node ids"
+                f"selection {group.selection!r} gave {value!r}; a selection gives a list of node ids", group, message
             )
         if unknown := [each for each in value if each not in targets]:
             raise ConditionError(
-                f"selection of edge group {group.id!r} named {unknown[0]!r}; its targets are {', '.join(targets)}"
+                f"the selection named {unknown[0]!r}; its targets are {', '.join(targets)}", group, message
             )
         # In the group's order, each once, whatever order the selection gave.
         return [node for node in group.targets if node.id in value]
 
-    def _call(self, name: str, group: Group, *arguments: object) -> object:
+    def _call(self, name: str, group: Group, message: Message, *arguments: object) -> object:
         function = self._hooks.functions.get(name.removeprefix(FUNCTION_PREFIX))
         if function is None:
             known = ", ".join(sorted(self._hooks.functions)) or "none"
-            raise ConditionError(
-                f"edge group {group.id!r} names the function {name!r}, which this process does not have; known: {known}"
-            )
+            raise ConditionError(f"this process has no function {name!r}; known: {known}", group, message)
         try:
-            return function(*arguments)
-        except Exception as error:
-            raise ConditionError(
-                f"{name!r} of edge group {group.id!r} raised {type(error).__name__}: {error}"
-            ) from error
+            return function(message.payload, *arguments)
+        except Exception as error:  # users' code
+            raise ConditionError(f"{name!r} raised {type(error).__name__}: {error}", group, message) from error
 
     def _evaluate(self, expression: Expression, group: Group, message: Message, **more: object) -> object:
         wanted = expression.variables
@@ -188,7 +189,7 @@ class Plan:
         try:
             return expression.evaluate(values)
         except ExpressionError as error:
-            raise ConditionError(f"edge group {group.id!r}: {error}") from error
+            raise ConditionError(str(error), group, message) from error
 
     def _hold(self, join: Group, source: Node, message: Message) -> None:
         self._writable(join).messages.setdefault(source.index, []).append(message)

@@ -330,7 +330,9 @@ class SuperstepScheduler(Level):
             self.signal_writes = signal_writes
             plan, drops = routed(self.topology, self.info.hooks, works, state, self.superstep, self.buffers)
         except (ConflictError, ConditionError) as error:
-            return self.end(v1.RUN_STATE_FAILED, boundary_failure(error, self.place("")), decision)
+            failure = boundary_failure(error)
+            failure.source = self.place(failure.source)
+            return self.end(v1.RUN_STATE_FAILED, failure, decision)
         self.is_open = False
         self.state = state
         if self.signal_writes:
@@ -453,9 +455,7 @@ class SuperstepScheduler(Level):
             self.ledger.complete(work, done, Effects(messages=messages), decision)
             self._start_next(node, decision, time)
         else:
-            failure = outcome.failure or v1.Failure(
-                kind=v1.FAILURE_KIND_APPLICATION, type="LIMIT_REACHED", message=outcome.reason
-            )
+            failure = outcome.failure or _without_failure(outcome)
             work.last_failure = failure
             self.ledger.leave(work, v1.WORK_STATE_FAILED)
             failed = self.work_event(work, decision).invocation_failed
@@ -554,3 +554,10 @@ class SuperstepScheduler(Level):
             source=self.place(question.node_id),
         )
         return self.end(v1.RUN_STATE_FAILED, failure, decision)
+
+
+def _without_failure(outcome: Outcome) -> v1.Failure:
+    """A nested run that reached its limit, or one beside it that was stopped for that."""
+    if outcome.reason:
+        return v1.Failure(kind=v1.FAILURE_KIND_APPLICATION, type="LIMIT_REACHED", message=outcome.reason)
+    return v1.Failure(kind=v1.FAILURE_KIND_CANCELLED, type="CANCELLED", message="the run no longer wants it")
