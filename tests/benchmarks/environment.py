@@ -37,9 +37,8 @@ def python_of(peer: str) -> Path:
 
 
 def variables() -> dict[str, str]:
-    """What a worker sees: the caller's environment with every engine's tracing switched off."""
+    """What a worker sees: the caller's environment, with nothing sent anywhere. Engines are as they come from PyPI."""
     return os.environ | {
-        "ENABLE_INSTRUMENTATION": "false",
         "LANGSMITH_TRACING": "false",
         "LANGCHAIN_TRACING_V2": "false",
         "OTEL_SDK_DISABLED": "true",

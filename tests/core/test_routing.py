@@ -19,7 +19,7 @@ class Board:
     def __init__(self, *lines: str, functions: Mapping[str, Callable[..., object]] | None = None) -> None:
         self.topology = compile_topology(definition(list(lines), {}))
         self.hooks = Hooks(plain, functions or {})
-        self.buffers: Mapping[int, Buffer] = {}
+        self.buffers: dict[int, Buffer] = {}
         self.drops: list[str] = []
 
     def plan(self, sent: Mapping[str, Sequence[object]], state: Mapping[str, v1.Payload] | None = None) -> Plan:

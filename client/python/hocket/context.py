@@ -96,7 +96,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         self._codec = codec
         self._live = live
         self._messages: list[Message] = []
-        self._outputs: list[v1.Payload] = []
+        self._outputs: list[v1.Payload] | None = None
         self._writes: list[StateWrite] | None = None
         self._questions: list[v1.Question] | None = None
         self._events: list[v1.CustomEvent] | None = None
@@ -113,7 +113,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         """All that it did, for the host."""
         return Effects(
             self._messages,
-            self._outputs,
+            self._outputs or (),
             self._writes or (),
             self._questions or (),
             self._events or (),
@@ -143,6 +143,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         payload = self._codec.encode(value, declared.annotations)
         if not declared.covers(payload):
             raise EffectError(self._undeclared("yielded", payload, declared))
+        self._outputs = self._outputs or []
         self._outputs.append(payload)
         return _DONE
 

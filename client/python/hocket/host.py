@@ -123,8 +123,9 @@ class Host:
         if handler is None:
             raise EffectError(f"{type(executor).__name__} has no handler for {message.payload.type!r}")
         value = self.codec.decode(message.payload, handler.input_annotation)
-        source = message.source_node_id
-        return self._prepare(executor, handler, context, (source,) if source else (), value)
+        context._handling = self._handling.get(id(handler)) or self._new_handling(executor, handler)
+        context._sources = (message.source_node_id,) if message.source_node_id else ()
+        return handler, (executor, value, context) if handler.takes_context else (executor, value)
 
     def _list_call(self, executor: Hosted, delivery: Delivery, context: WorkflowContext[Any, Any]) -> _Call:
         payloads = [message.payload for message in delivery.messages]
@@ -157,14 +158,15 @@ class Host:
         sources: Sequence[str],
         *values: Any,
     ) -> _Call:
-        handling = self._handling.get(id(handler))
-        if handling is None:
-            place = f"handler '{type(executor).__name__}.{handler.name}'"
-            handling = Handling(place, handler.message_annotations, handler.output_annotations)
-            self._handling[id(handler)] = handling
-        context._handling = handling
+        context._handling = self._handling.get(id(handler)) or self._new_handling(executor, handler)
         context._sources = sources
         return handler, (executor, *values, context) if handler.takes_context else (executor, *values)
+
+    def _new_handling(self, executor: Hosted, handler: Handler) -> Handling:
+        place = f"handler '{type(executor).__name__}.{handler.name}'"
+        handling = Handling(place, handler.message_annotations, handler.output_annotations)
+        self._handling[id(handler)] = handling
+        return handling
 
     async def _in_thread(
         self, function: Callable[..., Any], arguments: Sequence[Any], context: WorkflowContext[Any, Any]

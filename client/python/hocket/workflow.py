@@ -189,7 +189,7 @@ def _unused(is_answer: bool, is_fork: bool, **options: object) -> str:
 
 
 # Runs of a workflow without a mesh are mostly run and forgotten.
-KEPT_WITHOUT_MESH: Final = 32
+KEPT_WITHOUT_MESH: Final = 4
 
 _OUTPUT_ROLES: Final = frozenset({v1.OUTPUT_ROLE_UNSPECIFIED, v1.OUTPUT_ROLE_OUTPUT})
 

@@ -15,12 +15,15 @@ from hocket_server.core.topology import Group, Topology
 
 def merged(topology: Topology, state: dict[str, v1.Payload], works: Sequence[Work]) -> dict[str, v1.Payload]:
     """The state after the writes of `works`, given by position. Raises ConflictError."""
+    writing = [work for work in works if work.effects is not None and work.effects.state_writes]
+    if not writing:
+        return state
     writers = [
         Writer(work.position.node_id, _writer_id(topology, work), work.effects.state_writes)
-        for work in works
-        if work.effects is not None and work.effects.state_writes
+        for work in writing
+        if work.effects is not None
     ]
-    return merge(state, topology.merge_policies, writers) if writers else state
+    return merge(state, topology.merge_policies, writers)
 
 
 def _writer_id(topology: Topology, work: Work) -> str:
@@ -42,7 +45,7 @@ def routed(
     works: Sequence[Work],
     state: Mapping[str, v1.Payload],
     superstep: int,
-    buffers: Mapping[int, Buffer],
+    buffers: dict[int, Buffer],
 ) -> tuple[Plan, dict[str, list[Drop]]]:
     """Where the messages of `works`, given by position, go; and by invocation what reaches nobody. Raises ConditionError."""
     plan = Plan(topology, hooks, state, superstep, buffers)

@@ -15,8 +15,9 @@ def fault(topology: Topology, node: Node, outcome: Effects | Suspended) -> str:
         if not outcome.questions:
             return "a suspended result asks nothing; it would never go on"
         return _question_fault(node, outcome.questions)
+    types = node.message_types
     for message in outcome.messages:
-        if not covers(node.message_types, message.payload):
+        if types is not None and message.payload.type not in types and not covers(types, message.payload):
             return _undeclared(node, "sends", message.payload, node.message_types)
         if message.target_node_id and message.target_node_id not in node.targets:
             return f"node {node.id!r} sent to {message.target_node_id!r}; its edges lead to: {listed(node.targets, 'none')}"

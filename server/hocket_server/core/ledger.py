@@ -59,11 +59,10 @@ class Ledger:
         decision.invocations.append(self._invoke(work))
 
     def begin(self, work: Work, decision: Decision) -> None:
-        """Count an attempt that the caller carries out itself (a nested run)."""
+        """Count an attempt. One that the caller carries out itself (a nested run) is not handed out."""
         work.attempt += 1
         self.take_slot(work)
-        event = self._event(work, decision)
-        event.invocation_started.node_id = work.position.node_id
+        self._event(work, decision).invocation_started.node_id = work.position.node_id
 
     def take_slot(self, work: Work) -> None:
         if work.state == v1.WORK_STATE_QUEUED:
@@ -108,19 +107,22 @@ class Ledger:
         work.effects = effects
         completed = self._event(work, decision).invocation_completed
         completed.node_id = work.position.node_id
-        for message in effects.messages[:PREVIEWED]:
-            shown = completed.messages.add()
-            put_preview(message.payload, shown)
-            if message.target_node_id:
-                shown.target_node_id = message.target_node_id
-        for output in effects.outputs[:PREVIEWED]:
-            put_preview(output, completed.outputs.add())
-        if len(effects.messages) > PREVIEWED:
-            completed.messages_left_out = len(effects.messages) - PREVIEWED
-        if len(effects.outputs) > PREVIEWED:
-            completed.outputs_left_out = len(effects.outputs) - PREVIEWED
-        for unit, amount in (record.usage or {}).items():
-            completed.usage[unit] = amount
+        if effects.messages:
+            for message in effects.messages[:PREVIEWED]:
+                shown = completed.messages.add()
+                put_preview(message.payload, shown)
+                if message.target_node_id:
+                    shown.target_node_id = message.target_node_id
+            if len(effects.messages) > PREVIEWED:
+                completed.messages_left_out = len(effects.messages) - PREVIEWED
+        if effects.outputs:
+            for output in effects.outputs[:PREVIEWED]:
+                put_preview(output, completed.outputs.add())
+            if len(effects.outputs) > PREVIEWED:
+                completed.outputs_left_out = len(effects.outputs) - PREVIEWED
+        if record.usage:
+            for unit, amount in record.usage.items():
+                completed.usage[unit] = amount
 
     def suspend(self, work: Work, suspended: Suspended, question_ids: Sequence[str], decision: Decision) -> None:
         work.continuation = suspended.continuation
@@ -154,7 +156,7 @@ class Ledger:
             return True
         work.state = v1.WORK_STATE_BACKOFF
         work.retry_time = record.time + delay
-        decision.timers.append(self.timer(work))
+        decision.arm(self.timer(work))
         return True
 
     def timer(self, work: Work) -> Timer:
@@ -169,7 +171,7 @@ class Ledger:
         """Not wanted any more: what runs is told and its end awaited, what only waits leaves the count."""
         if work.state == v1.WORK_STATE_RUNNING:
             work.state = v1.WORK_STATE_ABANDONED
-            decision.abandoned.append(work.invocation_id)
+            decision.abandon(work.invocation_id)
         elif work.state in (v1.WORK_STATE_BACKOFF, v1.WORK_STATE_QUEUED):
             self.leave(work, v1.WORK_STATE_FAILED)
 

@@ -67,10 +67,10 @@ class Plan:
         hooks: Hooks,
         state: Mapping[str, v1.Payload],
         superstep: int,
-        buffers: Mapping[int, Buffer],
+        buffers: dict[int, Buffer],
     ) -> None:
         self.deliveries: dict[int, list[Delivery]] = {}
-        self.buffers = dict(buffers)
+        self.buffers = dict(buffers) if topology.joins else buffers
         self._topology = topology
         self._hooks = hooks
         self._state = state

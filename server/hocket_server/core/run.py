@@ -167,7 +167,7 @@ class RunScheduler:
     def _set_deadline(self, now: int, decision: Decision) -> None:
         if self._run_timeout:
             self.info.deadline = now + self._run_timeout
-            decision.timers.append(Timer(v1.TIMER_KIND_RUN, "", self.info.deadline))
+            decision.arm(Timer(v1.TIMER_KIND_RUN, "", self.info.deadline))
 
     def _end(self, outcome: Outcome, decision: Decision) -> None:
         if not outcome.reason and outcome.failure is not None:

@@ -47,12 +47,23 @@ class Decision:
     events: list[v1.Event] = field(default_factory=list)
     # Names the boundary; empty when this is none.
     checkpoint_id: str = ""
-    abandoned: list[str] = field(default_factory=list)
+    abandoned: Sequence[str] = ()
     invocations: list[Invocation] = field(default_factory=list)
-    timers: list[Timer] = field(default_factory=list)
+    timers: Sequence[Timer] = ()
     # Values that became outputs of the run.
-    outputs: list[v1.Payload] = field(default_factory=list)
+    outputs: Sequence[v1.Payload] = ()
     outcome: Outcome | None = None
+
+    # Most decisions have none of these, and one is made for every input.
+
+    def abandon(self, invocation_id: str) -> None:
+        self.abandoned = [*self.abandoned, invocation_id]
+
+    def arm(self, *timers: Timer) -> None:
+        self.timers = [*self.timers, *timers]
+
+    def give(self, outputs: Sequence[v1.Payload]) -> None:
+        self.outputs = [*self.outputs, *outputs]
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ file knows no clock, no endpoint and no store.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 from hocket import v1
@@ -61,7 +61,7 @@ class SuperstepScheduler(Level):
         self.advance(decision, time)
 
     def completed(self, record: Completed, decision: Decision) -> None:
-        if child := self.child_of(record.invocation_id):
+        if self.children and (child := self.child_of(record.invocation_id)):
             if self._is_working(child):
                 child.completed(record, decision)
                 self._settle(child, decision, record.time)
@@ -97,7 +97,7 @@ class SuperstepScheduler(Level):
         return self.advance(decision, record.time)
 
     def failed(self, record: Failed, decision: Decision) -> None:
-        if child := self.child_of(record.invocation_id):
+        if self.children and (child := self.child_of(record.invocation_id)):
             if self._is_working(child):
                 child.failed(record, decision)
                 self._settle(child, decision, record.time)
@@ -184,7 +184,7 @@ class SuperstepScheduler(Level):
         self.ending = v1.RUN_STATE_UNSPECIFIED
         self.queues.clear()
         self.questions.renew(record.time)
-        decision.timers.extend(self.questions.timers())
+        decision.arm(*self.questions.timers())
         for invocation_id in self.suspended:
             if child := self.children.get(invocation_id):
                 child._reopen(record, decision)
@@ -271,7 +271,10 @@ class SuperstepScheduler(Level):
                 return
             node = by_id[work.position.node_id]
             if slots.get(node.id, 0) < node.concurrency and node.index not in queues:
-                self._start_one(node, work, decision, time, resumed)
+                if node.nested is None:
+                    self.ledger.hand_out(work, decision)
+                else:
+                    self._start_one(node, work, decision, time, resumed)
             else:
                 queues.setdefault(node.index, deque()).append(work)
         for index in joined:
@@ -325,9 +328,11 @@ class SuperstepScheduler(Level):
         works = self.by_position()
         try:
             state = merged(self.topology, self.state, works)
-            signal_writes, self.signal_writes = self.signal_writes, []
-            state = signalled(self.topology, state, signal_writes)
-            self.signal_writes = signal_writes
+            if self.signal_writes:
+                # Cleared first: a signal that cannot be merged must not fail the run again and again.
+                signal_writes, self.signal_writes = self.signal_writes, []
+                state = signalled(self.topology, state, signal_writes)
+                self.signal_writes = signal_writes
             plan, drops = routed(self.topology, self.info.hooks, works, state, self.superstep, self.buffers)
         except (ConflictError, ConditionError) as error:
             failure = boundary_failure(error)
@@ -338,7 +343,7 @@ class SuperstepScheduler(Level):
         if self.signal_writes:
             self.signal_writes = []
         for work in works:
-            self._commit(work, drops.get(work.invocation_id, ()), decision, time)
+            self._commit(work, drops.get(work.invocation_id, ()) if drops else (), decision, time)
         if self.topology.joins:
             plan.fire(self.busy())
             self.buffers = plan.buffers
@@ -380,7 +385,7 @@ class SuperstepScheduler(Level):
             handed.from_id, handed.to_id = node_id, effects.handoff.target_node_id
             handed.mode, handed.task = v1.HANDOFF_MODE_TRANSFER, effects.handoff.task
 
-    def _yield(self, work: Work, outputs: Iterable[v1.Payload], decision: Decision) -> None:
+    def _yield(self, work: Work, outputs: Sequence[v1.Payload], decision: Decision) -> None:
         node = self.topology.by_id[work.position.node_id]
         if node.role == v1.OUTPUT_ROLE_HIDDEN:
             return
@@ -391,12 +396,13 @@ class SuperstepScheduler(Level):
             event.payload.CopyFrom(payload)
             if is_intermediate:
                 event.intermediate = True
-            else:
-                self.has_output = True
-                if self.path:
-                    self.outputs.append(payload)
-                else:
-                    decision.outputs.append(payload)
+        if is_intermediate:
+            return
+        self.has_output = True
+        if self.path:
+            self.outputs.extend(outputs)
+        else:
+            decision.give(outputs)
 
     def _drop(
         self, message: Message, reason: v1.DropReason.ValueType, decision: Decision, target_node_id: str = ""
@@ -479,7 +485,7 @@ class SuperstepScheduler(Level):
         opened.node_id = work.position.node_id
         opened.path.extend(self.path)
         if timer := self.questions.ask(opened, time):
-            decision.timers.append(timer)
+            decision.arm(timer)
         self.work_event(work, decision).question_asked.question.CopyFrom(opened)
 
     def _accept(self, record: Answered, decision: Decision) -> None:

@@ -47,7 +47,8 @@ class Node:
 
     def takes(self, payload: v1.Payload) -> bool:
         """Whether a handler names the payload's type or one of its supertypes (G1)."""
-        return covers(self.input_types, payload)
+        types = self.input_types
+        return types is None or payload.type in types or covers(types, payload)
 
     def takes_joined(self, payload: v1.Payload) -> bool:
         """Whether a list handler takes this payload as an element (G17)."""

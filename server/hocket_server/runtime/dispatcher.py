@@ -107,7 +107,8 @@ class Dispatcher:
             )
             ended = Failed(invocation.invocation_id, invocation.attempt, failure)
         finally:
-            attempt.disarm()
+            if attempt.deadline is not None or attempt.idle is not None or attempt.fence is not None:
+                attempt.disarm()
             if self.attempts.get(invocation.invocation_id) is attempt:
                 del self.attempts[invocation.invocation_id]
         if task.cancelling():

@@ -27,7 +27,7 @@ from hocket_server.store.protocol import Entry, Store
 
 # A snapshot is taken when replaying the inputs since the last one would cost more than it: after so many boundaries, or
 # when so many messages were journaled.
-BOUNDARIES_PER_SNAPSHOT = 32
+BOUNDARIES_PER_SNAPSHOT = 64
 MESSAGES_PER_SNAPSHOT = 20_000
 # How many attempts a carrier runs by itself before it lets others have the loop.
 TURNS_PER_YIELD = 32

@@ -1,6 +1,6 @@
 """The workloads on agent-framework-core: executors and edges as its own documentation writes them.
 
-Events come as they come (`workflow.run` collects every one). Instrumentation is switched off by the harness. One
+Events come as they come (`workflow.run` collects every one), and so does its instrumentation, without an exporter. One
 Workflow object refuses concurrent runs, so the many-runs workload builds one object a run, outside the clock.
 """
 
