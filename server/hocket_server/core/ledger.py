@@ -42,6 +42,14 @@ class Work:
 class Ledger:
     """`outstanding` counts works that are neither done nor suspended: while it is not 0 the boundary has not come."""
 
+    __slots__ = (
+        "_invoke",
+        "_path",
+        "outstanding",
+        "slots",
+        "works",
+    )
+
     def __init__(self, path: Sequence[str], invoke: Callable[[Work], Invocation]) -> None:
         self.works: dict[str, Work] = {}
         self.outstanding = 0

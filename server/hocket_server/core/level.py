@@ -23,6 +23,33 @@ from hocket_server.core.topology import Topology
 class Level:
     """`prefix` begins every id of the level, `path` names the nodes above it."""
 
+    __slots__ = (
+        "buffers",
+        "children",
+        "ending",
+        "failure",
+        "has_output",
+        "info",
+        "is_open",
+        "ledger",
+        "max_supersteps",
+        "outcome",
+        "outputs",
+        "path",
+        "pending",
+        "prefix",
+        "private_state",
+        "questions",
+        "queues",
+        "ready",
+        "reason",
+        "signal_writes",
+        "state",
+        "superstep",
+        "suspended",
+        "topology",
+    )
+
     def __init__(self, topology: Topology, info: RunInfo, *, prefix: str, path: tuple[str, ...] = ()) -> None:
         self.topology = topology
         self.info = info

@@ -16,6 +16,12 @@ from hocket_server.core.topology import covers
 
 
 class Questions:
+    __slots__ = (
+        "closed",
+        "expiries",
+        "open",
+    )
+
     def __init__(self) -> None:
         self.open: dict[str, v1.Question] = {}
         # When an open question expires, where it does.

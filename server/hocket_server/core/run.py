@@ -28,6 +28,16 @@ RESUMABLE = TERMINAL - {v1.RUN_STATE_COMPLETED}
 class RunScheduler:
     """The scheduler that a driver drives (`scheduler.Scheduler`). `run_timeout` in nanoseconds, 0 for none."""
 
+    __slots__ = (
+        "_checkpoint_id",
+        "_input",
+        "_root",
+        "_run_timeout",
+        "info",
+        "outcome",
+        "topology",
+    )
+
     def __init__(
         self,
         topology: Topology,

@@ -53,6 +53,8 @@ _IS_OVER = frozenset({v1.WORK_STATE_DONE, v1.WORK_STATE_FAILED})
 class SuperstepScheduler(Level):
     """One level of a run: the root graph, or one nested run of a definition. `run.RunScheduler` drives it."""
 
+    __slots__ = ()
+
     # What the world tells it.
 
     def begin(self, payload: v1.Payload, decision: Decision, time: int) -> None:

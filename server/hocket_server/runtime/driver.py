@@ -46,6 +46,35 @@ class Driver:
     """`park` is called when the driver has nothing to do and nothing in flight: the run has ended, or waits for answers.
     `arm` sets a timer that comes back through `deliver`."""
 
+    __slots__ = (
+        "__weakref__",
+        "_arm",
+        "_asked",
+        "_boundaries",
+        "_carrier",
+        "_clock",
+        "_dispatcher",
+        "_feed",
+        "_grace",
+        "_in_flight",
+        "_inbox",
+        "_is_lent",
+        "_keeps_report",
+        "_messages",
+        "_park",
+        "_parked",
+        "_sequence",
+        "_stamp",
+        "_stamp_time",
+        "_store",
+        "_tasks",
+        "_wake",
+        "failure",
+        "report",
+        "run_id",
+        "scheduler",
+    )
+
     def __init__(
         self,
         run_id: str,
