@@ -26,15 +26,15 @@ class Case:
 
 
 CASES = (
-    Case("chain", "chain", "chain", 100, 20, ENGINES),
+    Case("chain", "chain", "chain", 100, 100, ENGINES),
     Case("chain-checkpointed", "chain", "chain-checkpointed", 100, 20, (LANG,)),
-    Case("loop", "loop", "loop", 1_000, 2, ENGINES),
+    Case("loop", "loop", "loop", 1_000, 10, ENGINES),
     Case("loop-checkpointed", "loop", "loop-checkpointed", 1_000, 2, (LANG,)),
-    Case("fan", "fan", "fan", 100, 20, (HOCKET, AGENT)),
-    Case("burst", "burst", "burst", 10_000, 3, (HOCKET, AGENT)),
+    Case("fan", "fan", "fan", 100, 100, (HOCKET, AGENT)),
+    Case("burst", "burst", "burst", 10_000, 5, (HOCKET, AGENT)),
     Case("build", "build", "build", 10_000, 2, (HOCKET, LANG)),
     Case("build-1000", "build", "build", 1_000, 10, (HOCKET, LANG)),
-    Case("many", "many", "many", 1_000, 3, (HOCKET, AGENT)),
+    Case("many", "many", "many", 1_000, 5, (HOCKET, AGENT)),
     Case("cost-100", "cost", "chain", 100, 30, ENGINES),
     Case("cost-1000", "cost", "chain", 1_000, 3, ENGINES),
     Case("import", "import", "import", 1, 5, (HOCKET, AGENT)),

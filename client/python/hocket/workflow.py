@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, Literal, overload
 
 from hocket import picture, v1
@@ -109,38 +109,50 @@ class Workflow:
             raise ValueError(f"a run begins in one way; given: {', '.join([*ways, *given_message])}")
         if responses is not None and not responses:
             raise ValueError("responses is empty; give {question_id: answer}")
-        unused = _unused(
-            responses is not None,
-            checkpoint_id is not None,
-            run_id=run_id,
-            max_supersteps=max_supersteps,
-            run_timeout=run_timeout,
-            state=state,
-            labels=labels,
-        )
-        if unused:
+        options = (run_id, max_supersteps, run_timeout, state, labels)
+        if any(option is not None for option in options) and (
+            unused := _unused(responses is not None, checkpoint_id is not None, *options)
+        ):
             raise ValueError(unused)
-
-        def begin() -> Coroutine[Any, Any, Any]:
-            if responses is not None:
-                return runner.answer_all(self, responses)
-            if checkpoint_id is not None:
-                return runner.fork(self, checkpoint_id, run_id=run_id, max_supersteps=max_supersteps, state=state)
-            return runner.start(
-                self,
-                message,
-                run_id=run_id,
-                max_supersteps=max_supersteps,
-                run_timeout=run_timeout,
-                labels=labels,
-            )
-
+        if stream and responses is None:
+            run_id = run_id or new_run_id()
+        begin = partial(
+            self._begin,
+            runner,
+            message,
+            responses,
+            checkpoint_id,
+            run_id,
+            max_supersteps,
+            run_timeout,
+            state,
+            labels,
+        )
         if not stream:
             return self._result(runner, begin)
         if responses:
             return RunStream(runner, begin, self, question_id=next(iter(responses)))
-        run_id = run_id or new_run_id()
-        return RunStream(runner, begin, self, run_id=run_id)
+        return RunStream(runner, begin, self, run_id=run_id or "")
+
+    def _begin(
+        self,
+        runner: Mesh,
+        message: object,
+        responses: Mapping[str, object] | None,
+        checkpoint_id: str | None,
+        run_id: str | None,
+        max_supersteps: int | None,
+        run_timeout: float | None,
+        state: Mapping[str, object] | None,
+        labels: Mapping[str, str] | None,
+    ) -> Coroutine[Any, Any, Any]:
+        if responses is not None:
+            return runner.answer_all(self, responses)
+        if checkpoint_id is not None:
+            return runner.fork(self, checkpoint_id, run_id=run_id, max_supersteps=max_supersteps, state=state)
+        return runner.start(
+            self, message, run_id=run_id, max_supersteps=max_supersteps, run_timeout=run_timeout, labels=labels
+        )
 
     async def _result(self, runner: Mesh, begin: Callable[[], Coroutine[Any, Any, Any]]) -> RunResult:
         return await runner.result(await begin(), self)
@@ -176,8 +188,23 @@ class Workflow:
         return v1.ExecutorTypes(input_types=self.input_types, message_types=self._yielded())
 
 
-def _unused(is_answer: bool, is_fork: bool, **options: object) -> str:
+def _unused(
+    is_answer: bool,
+    is_fork: bool,
+    run_id: str | None,
+    max_supersteps: int | None,
+    run_timeout: float | None,
+    state: Mapping[str, object] | None,
+    labels: Mapping[str, str] | None,
+) -> str:
     """What is wrong with options that the way this run begins has no use for; empty when nothing is."""
+    options = {
+        "run_id": run_id,
+        "max_supersteps": max_supersteps,
+        "run_timeout": run_timeout,
+        "state": state,
+        "labels": labels,
+    }
     if is_answer:
         how, used = "responses", set[str]()
     elif is_fork:

@@ -33,6 +33,8 @@ class _Run:
     standing: Standing = field(default_factory=lambda: Standing(v1.RUN_STATE_PENDING, 0, ""))
     outputs: list[v1.Payload] = field(default_factory=list)
     log: list[bytes] = field(default_factory=list)
+    # When the last input was taken.
+    told: int = 0
     # Sequence of the last event that is gone.
     dropped: int = 0
 
@@ -58,6 +60,7 @@ class MemoryStore:
         for entry in entries:
             stretch = held.stretches[-1]
             stretch.inputs.append(entry.record)
+            held.told = entry.record.time
             held.log.extend(entry.log)
             if entry.outputs:
                 held.outputs.extend(entry.outputs)
@@ -120,7 +123,7 @@ class MemoryStore:
         run.last_sequence = held.dropped + len(held.log)
         if (outcome := standing.outcome) is not None:
             run.reason, run.converged_without_output = outcome.reason, outcome.converged_without_output
-            run.end_time.CopyFrom(v1.Event.FromString(held.log[-1]).time)
+            put_time(held.told, run.end_time)
             if outcome.failure is not None:
                 run.failure.CopyFrom(outcome.failure)
         return run
