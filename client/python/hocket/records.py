@@ -71,9 +71,14 @@ class Invocation:
     executor_type: str
     deliveries: list[Delivery]
     state: Mapping[str, v1.Payload] = field(default_factory=dict)
-    state_reads: Sequence[str] = ()
     private_state: v1.Payload | None = None
     path: Sequence[str] = ()
+    trace_context: v1.TraceContext | None = None
+    namespace: str = ""
+    definition_name: str = ""
+    contributed_keys: Sequence[str] = ()
+    # What few nodes declare and few attempts have comes last.
+    state_reads: Sequence[str] = ()
     config: v1.Payload | None = None
     timeout: float | None = None
     lease_duration: float | None = None
@@ -83,12 +88,8 @@ class Invocation:
     last_progress: v1.Payload | None = None
     last_failure: v1.Failure | None = None
     continuation: v1.Payload | None = None
-    trace_context: v1.TraceContext | None = None
-    namespace: str = ""
-    definition_name: str = ""
     token: bytes = b""
     headers: Mapping[str, str] | None = None
-    contributed_keys: Sequence[str] = ()
 
 
 @dataclass(slots=True)

@@ -141,7 +141,7 @@ class Level:
             state, private_state = self._carried(work)
         if node.state_reads:
             state = {key: state[key] for key in node.state_reads if key in state}
-        return Invocation(
+        invocation = Invocation(
             work.invocation_id,
             work.attempt,
             info.run_id,
@@ -149,23 +149,26 @@ class Level:
             node.executor_type,
             [*work.deliveries, *work.answers] if work.answers else work.deliveries,
             state,
-            node.state_reads,
             private_state,
             self.path,
-            node.config,
-            node.timeout,
-            node.lease_duration,
-            node.schedule_timeout,
-            node.idle_timeout,
-            node.on_stuck,
-            work.last_progress,
-            work.last_failure,
-            work.continuation,
             info.trace_context,
             info.namespace,
             info.definition_name,
-            contributed_keys=self.topology.contributed_keys,
+            self.topology.contributed_keys,
         )
+        if not node.is_plain:
+            invocation.state_reads = node.state_reads
+            invocation.config = node.config
+            invocation.timeout = node.timeout
+            invocation.lease_duration = node.lease_duration
+            invocation.schedule_timeout = node.schedule_timeout
+            invocation.idle_timeout = node.idle_timeout
+            invocation.on_stuck = node.on_stuck
+        if work.attempt > 1:
+            invocation.last_progress = work.last_progress
+            invocation.last_failure = work.last_failure
+            invocation.continuation = work.continuation
+        return invocation
 
     def _carried(self, work: Work) -> tuple[dict[str, v1.Payload], v1.Payload | None]:
         """What the parts of a split input before this one left behind: their own writes and private state."""

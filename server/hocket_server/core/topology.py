@@ -36,6 +36,8 @@ class Node:
     config: v1.Payload | None = None
     state_reads: tuple[str, ...] = ()
     concurrency: int = 1
+    # It declares no settings for its invocations.
+    is_plain: bool = True
     # Its messages are invocations of their own (concurrency, nested runs).
     is_apart: bool = False
     handoffs: frozenset[str] = frozenset()
@@ -199,6 +201,8 @@ def _node(index: int, message: v1.Node) -> Node:
     if message.HasField("config"):
         node.config = message.config
     node.state_reads = tuple(message.state_reads)
+    settings = (node.timeout, node.lease_duration, node.schedule_timeout, node.idle_timeout, node.config)
+    node.is_plain = all(each is None for each in settings) and not node.state_reads and not message.on_stuck
     node.concurrency = max(message.concurrency, 1)
     node.is_apart = node.concurrency > 1 or message.HasField("nested")
     node.handoffs = frozenset(message.handoff_node_ids)

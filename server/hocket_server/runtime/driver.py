@@ -30,7 +30,7 @@ from hocket_server.store.protocol import Entry, Store
 BOUNDARIES_PER_SNAPSHOT = 64
 MESSAGES_PER_SNAPSHOT = 20_000
 # How many attempts a carrier runs by itself before it lets others have the loop.
-TURNS_PER_YIELD = 32
+TURNS_PER_YIELD = 64
 MAX_REPORTED = 10_000
 
 
