@@ -97,8 +97,9 @@ class Workflow:
         `checkpoint_id`, with `state` written over the copied one. Await it for the result, or with `stream` iterate it.
 
         `max_supersteps` and `run_timeout` (seconds) bound this run. Without a `mesh` the workflow has one of its own, in
-        memory, that keeps only its last few runs once they have ended. Returns for COMPLETED and WAITING. Raises the error that a handler failed with; RunFailedError for other
-        failures, RunCancelledError, LimitReached; PayloadError for an input that cannot travel.
+        memory, that keeps only its last few runs once they have ended. Returns for COMPLETED and WAITING. Raises the error
+        that a handler failed with; RunFailedError for other failures, RunCancelledError, LimitReached; PayloadError for an
+        input that cannot travel.
         """
         runner = mesh or self._own_mesh
         ways = [
