@@ -8,10 +8,11 @@ handlers are written never matters. How a handler is called, and with what conte
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from types import UnionType
+from typing import Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from hocket import v1
-from hocket.payload import payload_type
+from hocket.payload import payload_type, type_names
 
 _ANY: Final = "*"
 _CACHE_SIZE: Final = 4096
@@ -77,6 +78,7 @@ class HandlerTable:
                 input_types=sorted({name for spec in self.handlers for name in spec.input_names}),
                 message_types=_payload_types(one for spec in specs for one in spec.message_annotations),
                 output_types=_payload_types(one for spec in specs for one in spec.output_annotations),
+                element_types=_element_types(spec.input_annotation for spec in self.handlers),
             )
         return self._types
 
@@ -150,6 +152,22 @@ def _remember(cache: dict[_Key, HandlerSpec | None], key: _Key, spec: HandlerSpe
         cache.clear()
     cache[key] = spec
     return spec
+
+
+def _element_types(annotations: Iterator[Any]) -> list[str]:
+    """What lists of a fan-in may hold, said only where a handler takes a list of a union: its name is `list<any>` (G17)."""
+    elements: set[str] = set()
+    has_union = False
+    for annotation in annotations:
+        is_union = get_origin(annotation) in {Union, UnionType}
+        for member in get_args(annotation) if is_union else (annotation,):
+            if get_origin(member) is list:
+                names = type_names(get_args(member)[0])
+                has_union = has_union or len(names) > 1
+                elements.update(names)
+            elif member is list or member is Any:
+                elements.add(_ANY)
+    return sorted(elements) if has_union else []
 
 
 def _payload_types(annotations: Iterator[Any]) -> list[v1.PayloadType]:

@@ -42,6 +42,7 @@ class Node:
     is_apart: bool = False
     handoffs: frozenset[str] = frozenset()
     input_types: frozenset[str] | None = None
+    element_types: frozenset[str] = frozenset()
     message_types: frozenset[str] | None = None
     output_types: frozenset[str] | None = None
     groups: list[Group] = field(default_factory=list)
@@ -55,6 +56,8 @@ class Node:
     def takes_joined(self, payload: v1.Payload) -> bool:
         """Whether a list handler takes this payload as an element (G17)."""
         types = self.input_types
+        if self.element_types:
+            return covers(self.element_types, payload)
         if types is None or ANY in types or "list<any>" in types:
             return True
         return f"list<{payload.type}>" in types or any(f"list<{name}>" in types for name in payload.supertypes)
@@ -208,6 +211,7 @@ def _node(index: int, message: v1.Node) -> Node:
     node.handoffs = frozenset(message.handoff_node_ids)
     if message.HasField("types"):
         node.input_types = frozenset(message.types.input_types)
+        node.element_types = frozenset(message.types.element_types)
         node.message_types = frozenset(each.name for each in message.types.message_types)
         node.output_types = frozenset(each.name for each in message.types.output_types)
     return node
@@ -215,7 +219,7 @@ def _node(index: int, message: v1.Node) -> Node:
 
 def _take_types_of(node: Node, child: Topology) -> None:
     """A nested node takes what its start takes and sends what it yields (G38)."""
-    node.input_types = child.start.input_types
+    node.input_types, node.element_types = child.start.input_types, child.start.element_types
     yielding = [each.output_types for each in child.nodes if each.role == v1.OUTPUT_ROLE_OUTPUT]
     if all(types is not None for types in yielding):
         node.message_types = frozenset().union(*(types for types in yielding if types is not None))

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17hocket/v1/payload.proto\x12\thocket.v1\"\xe3\x01\n\x07Payload\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x12\n\nsupertypes\x18\x02 \x03(\t\x12\x14\n\x0c\x63ontent_type\x18\x03 \x01(\t\x12\x0e\n\x04\x64\x61ta\x18\x04 \x01(\x0cH\x00\x12\"\n\x04\x62lob\x18\x05 \x01(\x0b\x32\x12.hocket.v1.BlobRefH\x00\x12\x32\n\x08metadata\x18\x06 \x03(\x0b\x32 .hocket.v1.Payload.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x07\n\x05value\":\n\x07\x42lobRef\x12\x0b\n\x03uri\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x03\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\"/\n\x0bPayloadType\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nsupertypes\x18\x02 \x03(\t\"\x81\x01\n\rExecutorTypes\x12\x13\n\x0binput_types\x18\x01 \x03(\t\x12-\n\rmessage_types\x18\x02 \x03(\x0b\x32\x16.hocket.v1.PayloadType\x12,\n\x0coutput_types\x18\x03 \x03(\x0b\x32\x16.hocket.v1.PayloadType\"V\n\x07Preview\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x17\n\x0ftruncated_bytes\x18\x03 \x01(\x03\x12\x16\n\x0etarget_node_id\x18\x04 \x01(\t\"7\n\x0cTraceContext\x12\x13\n\x0btraceparent\x18\x01 \x01(\t\x12\x12\n\ntracestate\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17hocket/v1/payload.proto\x12\thocket.v1\"\xe3\x01\n\x07Payload\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x12\n\nsupertypes\x18\x02 \x03(\t\x12\x14\n\x0c\x63ontent_type\x18\x03 \x01(\t\x12\x0e\n\x04\x64\x61ta\x18\x04 \x01(\x0cH\x00\x12\"\n\x04\x62lob\x18\x05 \x01(\x0b\x32\x12.hocket.v1.BlobRefH\x00\x12\x32\n\x08metadata\x18\x06 \x03(\x0b\x32 .hocket.v1.Payload.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x07\n\x05value\":\n\x07\x42lobRef\x12\x0b\n\x03uri\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x03\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\"/\n\x0bPayloadType\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nsupertypes\x18\x02 \x03(\t\"\x98\x01\n\rExecutorTypes\x12\x13\n\x0binput_types\x18\x01 \x03(\t\x12-\n\rmessage_types\x18\x02 \x03(\x0b\x32\x16.hocket.v1.PayloadType\x12,\n\x0coutput_types\x18\x03 \x03(\x0b\x32\x16.hocket.v1.PayloadType\x12\x15\n\relement_types\x18\x04 \x03(\t\"V\n\x07Preview\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x17\n\x0ftruncated_bytes\x18\x03 \x01(\x03\x12\x16\n\x0etarget_node_id\x18\x04 \x01(\t\"7\n\x0cTraceContext\x12\x13\n\x0btraceparent\x18\x01 \x01(\t\x12\x12\n\ntracestate\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,9 +42,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PAYLOADTYPE']._serialized_start=328
   _globals['_PAYLOADTYPE']._serialized_end=375
   _globals['_EXECUTORTYPES']._serialized_start=378
-  _globals['_EXECUTORTYPES']._serialized_end=507
-  _globals['_PREVIEW']._serialized_start=509
-  _globals['_PREVIEW']._serialized_end=595
-  _globals['_TRACECONTEXT']._serialized_start=597
-  _globals['_TRACECONTEXT']._serialized_end=652
+  _globals['_EXECUTORTYPES']._serialized_end=530
+  _globals['_PREVIEW']._serialized_start=532
+  _globals['_PREVIEW']._serialized_end=618
+  _globals['_TRACECONTEXT']._serialized_start=620
+  _globals['_TRACECONTEXT']._serialized_end=675
 # @@protoc_insertion_point(module_scope)

@@ -152,6 +152,7 @@ class ExecutorTypes(_message.Message):
     INPUT_TYPES_FIELD_NUMBER: _builtins.int
     MESSAGE_TYPES_FIELD_NUMBER: _builtins.int
     OUTPUT_TYPES_FIELD_NUMBER: _builtins.int
+    ELEMENT_TYPES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def input_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Types its handlers take. `list<T>` also takes what a fan-in collected."""
@@ -164,16 +165,23 @@ class ExecutorTypes(_message.Message):
     def output_types(self) -> _containers.RepeatedCompositeFieldContainer[Global___PayloadType]:
         """Types it yields as outputs of the run."""
 
+    @_builtins.property
+    def element_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Types that the elements of a fan-in's list may have, where the names of lists do not say it (a list of a union).
+        Empty: the T of each `list<T>` in input_types.
+        """
+
     def __init__(
         self,
         *,
         input_types: _abc.Iterable[_builtins.str] | None = ...,
         message_types: _abc.Iterable[Global___PayloadType] | None = ...,
         output_types: _abc.Iterable[Global___PayloadType] | None = ...,
+        element_types: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["input_types", b"input_types", "message_types", b"message_types", "output_types", b"output_types"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["element_types", b"element_types", "input_types", b"input_types", "message_types", b"message_types", "output_types", b"output_types"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
