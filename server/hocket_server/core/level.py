@@ -43,6 +43,7 @@ class Level:
         "queues",
         "ready",
         "reason",
+        "shared",
         "signal_writes",
         "state",
         "superstep",
@@ -72,6 +73,8 @@ class Level:
         self.buffers: dict[int, Buffer] = {}
         self.pending: dict[int, list[Delivery]] = {}
         self.ready: list[Work] = []
+        # Nodes with a handler that goes on in this superstep, beside which they may have another invocation.
+        self.shared: set[str] = set()
         self.questions = Questions()
         self.signal_writes: list[StateWrite] = []
         self.queues: dict[int, deque[Work]] = {}
@@ -137,7 +140,7 @@ class Level:
         node = self.topology.by_id[work.position.node_id]
         info = self.info
         state, private_state = self.state, self.private_state.get(node.id)
-        if work.position.delivery > 1 and node.concurrency == 1:
+        if node.concurrency == 1 and (work.position.delivery > 1 or node.id in self.shared):
             state, private_state = self._carried(work)
         if node.state_reads:
             state = {key: state[key] for key in node.state_reads if key in state}
@@ -171,18 +174,18 @@ class Level:
         return invocation
 
     def _carried(self, work: Work) -> tuple[dict[str, v1.Payload], v1.Payload | None]:
-        """What the parts of a split input before this one left behind: their own writes and private state."""
-        parts = [
-            each
-            for each in self.by_position()
-            if each.position.node_id == work.position.node_id
-            and each.position.delivery < work.position.delivery
-            and each.effects is not None
-        ]
-        private_state = self.private_state.get(work.position.node_id)
-        for part in parts:
-            if part.effects is not None and part.effects.private_state is not None:
-                private_state = part.effects.private_state
+        """What invocations of the node before this one, in the same superstep, left behind: the private state; and of the
+        parts of one split input, their own writes."""
+        node_id, own = work.position.node_id, self.key_of(work)
+        private_state = self.private_state.get(node_id)
+        parts: list[Work] = []
+        for each in self.by_position():
+            if each.position.node_id != node_id or each.effects is None or self.key_of(each) >= own:
+                continue
+            if each.effects.private_state is not None:
+                private_state = each.effects.private_state
+            if each.position.superstep == work.position.superstep:
+                parts.append(each)
         return merged(self.topology, self.state, parts), private_state
 
     def by_position(self) -> list[Work]:

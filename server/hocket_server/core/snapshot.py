@@ -106,6 +106,8 @@ def _restore(scheduler: SuperstepScheduler, snapshot: v1.GraphSnapshot, is_fork:
         work = _work_from(message, scheduler, is_fork)
         scheduler.ledger.restore(work)
     for work in scheduler.by_position():
+        if work.position.superstep < scheduler.superstep:
+            scheduler.shared.add(work.position.node_id)
         if work.state == v1.WORK_STATE_QUEUED:
             node = topology.by_id[work.position.node_id]
             scheduler.queues.setdefault(node.index, deque()).append(work)

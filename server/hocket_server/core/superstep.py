@@ -214,8 +214,7 @@ class SuperstepScheduler(Level):
                     self.outcome = Outcome(self.ending, self.reason, self.failure)
                 return
             if self.is_open:
-                if self.ready:
-                    self._rejoin(decision, time)
+                if self.ready and self._rejoin(decision, time):
                     continue
                 if self.ledger.outstanding:
                     return
@@ -247,6 +246,7 @@ class SuperstepScheduler(Level):
             ready, self.ready = self.ready, []
             for work in ready:
                 self._take_back(work)
+            self.shared = {work.position.node_id for work in ready}
             works = sorted([*ready, *works], key=self.key_of)
         self._start(works, decision, time)
 
@@ -313,12 +313,26 @@ class SuperstepScheduler(Level):
                 del self.queues[node.index]
             self._start_one(node, work, decision, time)
 
-    def _rejoin(self, decision: Decision, time: int) -> None:
-        """What was set aside and has its answers goes on in the superstep that is open."""
-        ready, self.ready = self.ready, []
-        for work in ready:
+    def _rejoin(self, decision: Decision, time: int) -> bool:
+        """What was set aside and has its answers goes on in the superstep that is open; whether there was any.
+
+        Not beside another invocation of its node, whose private state it would overwrite: it then waits for the next one.
+        """
+        taken = {work.position.node_id for work in self.ledger.works.values()}
+        going: list[Work] = []
+        waiting: list[Work] = []
+        for work in sorted(self.ready, key=self.key_of):
+            node = self.topology.by_id[work.position.node_id]
+            if not node.is_apart and node.id in taken:
+                waiting.append(work)
+                continue
+            taken.add(node.id)
+            going.append(work)
+        self.ready = waiting
+        for work in going:
             self._take_back(work)
-        self._start(sorted(ready, key=self.key_of), decision, time)
+        self._start(going, decision, time)
+        return bool(going)
 
     def _take_back(self, work: Work) -> None:
         self.suspended.pop(work.invocation_id, None)
@@ -353,6 +367,8 @@ class SuperstepScheduler(Level):
         for target, deliveries in later.items():
             self.pending.setdefault(target, []).extend(deliveries)
         self.ledger.clear()
+        if self.shared:
+            self.shared = set()
         completed = self.event(decision).superstep_completed
         completed.superstep = self.superstep
         completed.checkpoint_id = decision.checkpoint_id = f"{self.prefix}{self.superstep}"
