@@ -7,11 +7,11 @@ what an invocation carries is made by the scheduler that owns the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hocket import v1
-from hocket.records import Completed, Delivery, Effects, Failed, GraphPosition, Invocation, Suspended
+from hocket.records import Completed, Delivery, Effects, Failed, GraphPosition, Suspended
 from hocket_server.core.retry import Budget, Policy, charge
 from hocket_server.core.scheduler import Decision, Timer
 
@@ -43,31 +43,25 @@ class Ledger:
     """`outstanding` counts works that are neither done nor suspended: while it is not 0 the boundary has not come."""
 
     __slots__ = (
-        "_invoke",
         "_path",
         "outstanding",
         "slots",
         "works",
     )
 
-    def __init__(self, path: Sequence[str], invoke: Callable[[Work], Invocation]) -> None:
+    def __init__(self, path: Sequence[str]) -> None:
         self.works: dict[str, Work] = {}
         self.outstanding = 0
         # By node: works that hold one of its slots, from their first attempt to their end.
         self.slots: dict[str, int] = {}
         self._path = path
-        self._invoke = invoke
 
     def open(self, work: Work) -> None:
         self.works[work.invocation_id] = work
         self.outstanding += 1
 
-    def hand_out(self, work: Work, decision: Decision) -> None:
-        self.begin(work, decision)
-        decision.invocations.append(self._invoke(work))
-
     def begin(self, work: Work, decision: Decision) -> None:
-        """Count an attempt. One that the caller carries out itself (a nested run) is not handed out."""
+        """Count an attempt, which the scheduler hands out or, of a nested run, carries out itself."""
         work.attempt += 1
         self.take_slot(work)
         self._event(work, decision).invocation_started.node_id = work.position.node_id
@@ -146,7 +140,8 @@ class Ledger:
         del self.works[work.invocation_id]
 
     def fail(self, work: Work, record: Failed, decision: Decision) -> bool:
-        """Charge a failure; whether another attempt follows. One of an abandoned work is its end."""
+        """Charge a failure; whether another attempt follows: when its timer fires, or at once where there is none. One of an
+        abandoned work is its end."""
         work.last_failure = record.failure
         work.last_progress = record.last_progress or work.last_progress
         is_abandoned = work.state == v1.WORK_STATE_ABANDONED
@@ -159,21 +154,14 @@ class Ledger:
         if delay is None:
             self.leave(work, v1.WORK_STATE_FAILED)
             return False
-        if delay == 0:
-            self.hand_out(work, decision)
-            return True
         work.state = v1.WORK_STATE_BACKOFF
         work.retry_time = record.time + delay
-        decision.arm(self.timer(work))
+        if delay:
+            decision.arm(self.timer(work))
         return True
 
     def timer(self, work: Work) -> Timer:
         return Timer(v1.TIMER_KIND_RETRY, work.invocation_id, work.retry_time)
-
-    def retry(self, work: Work, decision: Decision) -> None:
-        """The retry timer fired; nothing to do when the lost attempt came back meanwhile."""
-        if work.state == v1.WORK_STATE_BACKOFF:
-            self.hand_out(work, decision)
 
     def abandon(self, work: Work, decision: Decision) -> None:
         """Not wanted any more: what runs is told and its end awaited, what only waits leaves the count."""

@@ -67,7 +67,7 @@ class Level:
         self.outputs: list[v1.Payload] = []
         self.state: dict[str, v1.Payload] = {}
         self.private_state: dict[str, v1.Payload] = {}
-        self.ledger = Ledger(path, self.invocation)
+        self.ledger = Ledger(path)
         self.suspended: dict[str, Work] = {}
         self.children: dict[str, Self] = {}
         self.buffers: dict[int, Buffer] = {}

@@ -111,7 +111,10 @@ class SuperstepScheduler(Level):
         if work.state == v1.WORK_STATE_BACKOFF:
             return None  # the loss of this attempt was charged
         was_abandoned = work.state == v1.WORK_STATE_ABANDONED
-        if not self.ledger.fail(work, record, decision) and not was_abandoned:
+        if self.ledger.fail(work, record, decision):
+            if work.retry_time <= record.time:
+                self._hand_out(work, decision)
+        elif not was_abandoned:
             failure = v1.Failure()
             failure.CopyFrom(record.failure)
             failure.source = failure.source or self.place(work.position.node_id)
@@ -274,7 +277,7 @@ class SuperstepScheduler(Level):
             node = by_id[work.position.node_id]
             if slots.get(node.id, 0) < node.concurrency and node.index not in queues:
                 if node.nested is None:
-                    self.ledger.hand_out(work, decision)
+                    self._hand_out(work, decision)
                 else:
                     self._start_one(node, work, decision, time, resumed)
             else:
@@ -290,7 +293,7 @@ class SuperstepScheduler(Level):
 
     def _start_one(self, node: Node, work: Work, decision: Decision, time: int, resumed: Resume | None = None) -> None:
         if node.nested is None:
-            self.ledger.hand_out(work, decision)
+            self._hand_out(work, decision)
             return
         if work.invocation_id not in self.children:
             self.ledger.begin(work, decision)
@@ -302,6 +305,10 @@ class SuperstepScheduler(Level):
             self.ledger.take_slot(work)
             self.children[work.invocation_id].advance(decision, time)
         self._settle(self.children[work.invocation_id], decision, time)
+
+    def _hand_out(self, work: Work, decision: Decision) -> None:
+        self.ledger.begin(work, decision)
+        decision.invocations.append(self.invocation(work))
 
     def _start_next(self, node: Node, decision: Decision, time: int) -> None:
         """Hand out what waited for a slot, as many as are free."""
@@ -541,8 +548,10 @@ class SuperstepScheduler(Level):
             child._fire(record, decision)
             self._wake(child, decision, record.time)
         elif record.timer_kind == v1.TIMER_KIND_RETRY:
-            if not self.ending and (work := self.ledger.works.get(record.subject_id)):
-                self.ledger.retry(work, decision)
+            work = self.ledger.works.get(record.subject_id)
+            # Nothing to do when the lost attempt came back meanwhile.
+            if work is not None and work.state == v1.WORK_STATE_BACKOFF and not self.ending:
+                self._hand_out(work, decision)
         elif (question := self.questions.open.get(record.subject_id)) and not self.ending:
             self._expire(question, record, decision)
 
