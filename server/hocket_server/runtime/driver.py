@@ -135,20 +135,25 @@ class Driver:
             self._carry_on()
 
     def _carry_on(self) -> None:
-        carrier = asyncio.get_running_loop().create_task(self._carry(), name=f"hocket-run-{self.run_id}")
-        self._carrier = carrier
-        self._tasks.add(carrier)
-        carrier.add_done_callback(self._carried)
+        self._carrier = asyncio.get_running_loop().create_task(self._carry(), name=self.run_id)
+        self._tasks.add(self._carrier)
 
-    def _carried(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if task is self._carrier:
-            self._carrier = None
-        # One that did not end by itself leaves the run without anybody: who waits is told.
-        if task.cancelled():
+    async def _carry(self) -> None:
+        """One that does not end by itself leaves the run without anybody: who waits is told."""
+        me = self._carrier
+        if me is None:
+            raise RuntimeError("a driver is carried by a task of its own")
+        try:
+            await self._drive(me)
+        except asyncio.CancelledError:
             self._break(self._interrupted())
-        elif (error := task.exception()) is not None:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever it is, who waits is told
             self._break(error)
+        finally:
+            self._tasks.discard(me)
+            if self._carrier is me:
+                self._carrier = None
 
     def _interrupted(self) -> RefusedError:
         return RefusedError(f"run {self.run_id!r} was interrupted: its task was cancelled; it can be gone on with")
@@ -177,10 +182,7 @@ class Driver:
         if self.failure is not None:
             raise self.failure
 
-    async def _carry(self) -> None:
-        me = self._carrier
-        if me is None:
-            raise RuntimeError("a driver is carried by a task of its own")
+    async def _drive(self, me: asyncio.Task[None]) -> None:
         turns = 0
         while True:
             alone: Invocation | None = None
