@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from hocket import v1
 from hocket.errors import HocketError, RefusedError
@@ -42,13 +42,23 @@ class Report:
     log: list[bytes]
 
 
+class Owner(Protocol):
+    """Whose the drivers are (`runs.Runs`)."""
+
+    def arm(self, run_id: str, timer: Timer) -> None:
+        """Set a timer; it comes back through `deliver`."""
+        ...
+
+    def park(self, driver: Driver) -> None:
+        """The driver has nothing to do and nothing in flight: the run has ended, waits for answers, or it broke."""
+        ...
+
+
 class Driver:
-    """`park` is called when the driver has nothing to do and nothing in flight: the run has ended, or waits for answers.
-    `arm` sets a timer that comes back through `deliver`."""
+    """Drives one run for its owner. With `keeps_report` it has the run as it was when it was parked."""
 
     __slots__ = (
         "__weakref__",
-        "_arm",
         "_asked",
         "_boundaries",
         "_carrier",
@@ -61,15 +71,16 @@ class Driver:
         "_is_lent",
         "_keeps_report",
         "_messages",
-        "_park",
-        "_parked",
+        "_owner",
         "_sequence",
         "_stamp",
         "_stamp_time",
         "_store",
         "_tasks",
+        "_waiters",
         "_wake",
         "failure",
+        "is_parked",
         "report",
         "run_id",
         "scheduler",
@@ -85,8 +96,7 @@ class Driver:
         clock: Clock,
         *,
         sequence: int = 0,
-        arm: Callable[[str, Timer], None],
-        park: Callable[[Driver], None],
+        owner: Owner,
         keeps_report: bool = False,
     ) -> None:
         self.run_id = run_id
@@ -99,8 +109,7 @@ class Driver:
         # What all events of a turn are stamped with. Encodings that are joined are merged: protobuf's own rule.
         self._stamp = v1.Event(run_id=run_id)
         self._stamp_time = self._stamp.time
-        self._arm = arm
-        self._park = park
+        self._owner = owner
         self._inbox: deque[tuple[Input, asyncio.Future[None] | None]] = deque()
         self._carrier: asyncio.Task[None] | None = None
         self._is_lent = False
@@ -112,7 +121,8 @@ class Driver:
         self._boundaries = 0
         self._messages = 0
         self._grace: float | None = None
-        self._parked = asyncio.Event()
+        self.is_parked = False
+        self._waiters: list[asyncio.Future[None]] | None = None
         self._keeps_report = keeps_report
         self.report: Report | None = None
         self.failure: BaseException | None = None
@@ -173,12 +183,18 @@ class Driver:
         self._put_aside()
 
     def _put_aside(self) -> None:
-        self._park(self)
-        self._parked.set()
+        self._owner.park(self)
+        self.is_parked = True
+        for waiter in self._waiters or ():
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def settled(self) -> None:
         """Return when the run has ended or waits for people. Raises what broke the driver."""
-        await self._parked.wait()
+        if not self.is_parked:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters = [*(self._waiters or ()), waiter]
+            await waiter
         if self.failure is not None:
             raise self.failure
 
@@ -283,7 +299,7 @@ class Driver:
             for invocation_id in decision.abandoned:
                 self._dispatcher.cancel(invocation_id, self._grace)
             for timer in decision.timers:
-                self._arm(self.run_id, timer)
+                self._owner.arm(self.run_id, timer)
             if decision.invocations is not invocations:
                 invocations.extend(decision.invocations)
         if not invocations:

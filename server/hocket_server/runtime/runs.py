@@ -274,7 +274,7 @@ class Runs:
         scheduler = self._replayed(saved, self._programs.get(run_id))
         driver = self._drive(run_id, scheduler, sequence=run.last_sequence)
         for timer in scheduler.timers():
-            self._arm(run_id, timer)
+            self.arm(run_id, timer)
         for invocation_id, attempt in scheduler.in_flight():
             driver.deliver(Failed(invocation_id, attempt, _lost()))
         return driver
@@ -290,8 +290,7 @@ class Runs:
             self.feed,
             self._clock,
             sequence=sequence,
-            arm=self._arm,
-            park=self._park,
+            owner=self,
             keeps_report=self._keeps_reports,
         )
         self._drivers[run_id] = driver
@@ -309,7 +308,7 @@ class Runs:
             raise RefusedError(f"run {run_id!r} was begun by another process; resume it with its workflow")
         return program
 
-    def _park(self, driver: Driver) -> None:
+    def park(self, driver: Driver) -> None:
         """The run has ended, waits for people or a timer, or its driver broke: nothing of it stays but its timers."""
         run_id = driver.run_id
         if self._drivers.get(run_id) is driver:
@@ -329,7 +328,7 @@ class Runs:
             span.set_attribute(tracing.RUN_STATE, v1.RunState.Name(driver.scheduler.state))
             span.end()
 
-    def _arm(self, run_id: str, timer: Timer) -> None:
+    def arm(self, run_id: str, timer: Timer) -> None:
         key = (timer.kind, timer.subject_id)
         timers = self._timers.setdefault(run_id, {})
         if (before := timers.pop(key, None)) is not None:
@@ -344,7 +343,7 @@ class Runs:
             self._timers.pop(run_id, None)
         if self._clock.now() < timer.due:
             # The loop's clock and the wall's need not agree; a scheduler goes by the wall's.
-            self._arm(run_id, timer)
+            self.arm(run_id, timer)
             return
         record = Fired(timer.kind, timer.subject_id)
         if (driver := self._drivers.get(run_id)) is not None:
