@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Never
 
 import pytest
 
@@ -14,24 +13,7 @@ from hocket.errors import PayloadError
 from hocket.executor import Executor, handler, response_handler
 from hocket.mesh import Mesh
 from hocket.testing import canonical
-from hocket.workflow import Workflow
-
-
-class Upper(Executor):
-    @handler
-    async def process(self, text: str, ctx: WorkflowContext[str]) -> None:
-        await ctx.send_message(text.upper())
-
-
-class Reverse(Executor):
-    @handler
-    async def process(self, text: str, ctx: WorkflowContext[Never, str]) -> None:
-        await ctx.yield_output(text[::-1])
-
-
-def upper_reverse() -> Workflow:
-    upper = Upper("upper")
-    return WorkflowBuilder(upper).add_edge(upper, Reverse("reverse")).build()
+from tests.upper_reverse import upper_reverse
 
 
 class Asking(Executor):

@@ -26,23 +26,7 @@ from hocket.executor import Executor, executor, handler, response_handler
 from hocket.mesh import Mesh
 from hocket.testing import FakeClock, canonical
 from hocket.workflow import Workflow
-
-
-class Upper(Executor):
-    @handler
-    async def process(self, text: str, ctx: WorkflowContext[str]) -> None:
-        await ctx.send_message(text.upper())
-
-
-class Reverse(Executor):
-    @handler
-    async def process(self, text: str, ctx: WorkflowContext[Never, str]) -> None:
-        await ctx.yield_output(text[::-1])
-
-
-def upper_reverse() -> Workflow:
-    upper = Upper("upper")
-    return WorkflowBuilder(upper).add_edge(upper, Reverse("reverse")).build()
+from tests.upper_reverse import Reverse, Upper, upper_reverse
 
 
 class Act(Executor):

@@ -145,8 +145,7 @@ class Dispatcher:
         """Tell the attempt to stop; after the grace time it is fenced."""
         attempt = self.attempts.get(invocation_id)
         if attempt is not None:
-            failure = v1.Failure(kind=v1.FAILURE_KIND_CANCELLED, type="CANCELLED", message="the run no longer wants it")
-            self._stop(attempt, failure, self._grace if grace is None else grace)
+            self._stop(attempt, unwanted(), self._grace if grace is None else grace)
 
     def _time_out(self, attempt: Attempt, what: str) -> None:
         invocation = attempt.invocation
@@ -240,3 +239,8 @@ def _tell(span: Span, failure: v1.Failure | None) -> None:
         span.set_status(Status(StatusCode.OK))
     else:
         span.set_status(Status(StatusCode.ERROR, f"{failure.type}: {failure.message}"))
+
+
+def unwanted() -> v1.Failure:
+    """How an attempt ends that its run abandoned."""
+    return v1.Failure(kind=v1.FAILURE_KIND_CANCELLED, type="CANCELLED", message="the run no longer wants it")

@@ -21,7 +21,7 @@ from hocket.wire import put_time
 from hocket_server.core.run import TERMINAL, RunScheduler
 from hocket_server.core.scheduler import Decision, Timer
 from hocket_server.runtime.clock import Clock
-from hocket_server.runtime.dispatcher import Dispatcher
+from hocket_server.runtime.dispatcher import Dispatcher, unwanted
 from hocket_server.runtime.feed import Feed
 from hocket_server.store.protocol import Entry, Store
 
@@ -77,6 +77,7 @@ class Driver:
         "_stamp_time",
         "_store",
         "_tasks",
+        "_unstarted",
         "_waiters",
         "_wake",
         "failure",
@@ -118,6 +119,8 @@ class Driver:
         # Who asked for what is being made durable.
         self._asked: list[asyncio.Future[None]] = []
         self._in_flight = 0
+        # Handed out, and not yet with the dispatcher.
+        self._unstarted: set[str] = set()
         self._boundaries = 0
         self._messages = 0
         self._grace: float | None = None
@@ -294,20 +297,23 @@ class Driver:
         return self.scheduler.snapshot()
 
     def _act(self, decisions: list[Decision]) -> Invocation | None:
-        invocations = decisions[0].invocations if len(decisions) == 1 else []
+        invocations = [invocation for decision in decisions for invocation in decision.invocations]
+        is_alone = len(decisions) == 1 and len(invocations) == 1 and not self._in_flight and not self._inbox
         for decision in decisions:
             for invocation_id in decision.abandoned:
-                self._dispatcher.cancel(invocation_id, self._grace)
+                if invocation_id in self._unstarted:
+                    self._unstarted.discard(invocation_id)
+                else:
+                    self._dispatcher.cancel(invocation_id, self._grace)
             for timer in decision.timers:
                 self._owner.arm(self.run_id, timer)
-            if decision.invocations is not invocations:
-                invocations.extend(decision.invocations)
-        if not invocations:
-            return None
-        is_alone = len(invocations) == 1 and not self._in_flight and not self._inbox
+            if not is_alone:
+                self._unstarted.update([invocation.invocation_id for invocation in decision.invocations])
         self._in_flight += len(invocations)
         if is_alone:
             return invocations[0]
+        if not invocations:
+            return None
         create_task = asyncio.get_running_loop().create_task
         for invocation in invocations:
             # The attempt is told its task this way, since asking for the current one costs a system call.
@@ -319,6 +325,12 @@ class Driver:
 
     async def _attempt(self, invocation: Invocation, holder: list[asyncio.Task[None]]) -> None:
         task = holder.pop()
+        if invocation.invocation_id not in self._unstarted:
+            # Abandoned before it began: by an input of the same pass, or of one right after.
+            self._tasks.discard(task)
+            self._ended(Failed(invocation.invocation_id, invocation.attempt, unwanted()))
+            return
+        self._unstarted.discard(invocation.invocation_id)
         try:
             ended = await self._dispatcher.attempt(invocation, task, self._fenced, self._sign)
         except asyncio.CancelledError:
